@@ -143,7 +143,7 @@ class Bus:
         keys = ("robot/**", "live/**")
         options = Options(keys, str(folder / "journal"), name="j", fsync="5ms")
         self.recorder = held.enter_context(Recorder(router, options))
-        self.endpoint = router._runtime.node.settings.locators[0]
+        self.endpoint = router.runtime.node.settings.locators[0]
         bus = held.enter_context(session(self.endpoint, "client"))
         self.client = held.enter_context(session(self.endpoint, "client"))
         service = Service(Lake(pipeline.place, spark, LakeConfig()), [pipeline.journal], bus)

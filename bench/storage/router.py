@@ -21,7 +21,7 @@ PAYLOAD = b"x" * 64
 
 
 def stored(session: zenlake.Session, name: str) -> Storage:
-    (service,) = session._runtime.services.values()
+    (service,) = session.runtime.services.values()
     assert isinstance(service, Storages)
     return service.running[name]
 
@@ -83,7 +83,7 @@ def main() -> None:
         session.declare_queryable("one/k", one),
         session.declare_queryable("many/**", all_of),
     ]
-    where = session._runtime.node.settings.locators[0]
+    where = session.runtime.node.settings.locators[0]
     print(json.dumps({"where": where, "started": started, "folder": folder}), flush=True)
     for line in sys.stdin:
         word, *rest = line.split()

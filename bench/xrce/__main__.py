@@ -133,7 +133,7 @@ def _of_1x(count: int) -> Iterator[Way]:
     with zenlake.open(config) as router:
         near = Config()
         near.insert_json5("mode", '"client"')
-        place = next(iter(router._runtime.node.settings.locators))
+        place = next(iter(router.runtime.node.settings.locators))
         near.insert_json5("connect/endpoints", json.dumps([place]))
         near.insert_json5("scouting/multicast/enabled", "false")
         with zenlake.open(near) as a, zenlake.open(near) as b:

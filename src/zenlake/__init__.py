@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from zenlake import aio, ext, handlers, shm
+    from zenlake.api.cancellation import CancellationToken
+    from zenlake.api.consolidation import QueryConsolidation
     from zenlake.api.info import (
         Link,
         LinkEvent,
@@ -37,16 +39,12 @@ if TYPE_CHECKING:
         MatchingListener,
         MatchingStatus,
     )
-    from zenlake.api.publish import Publisher, PutOutcome
-    from zenlake.api.querier import (
-        CancellationToken,
-        Querier,
-        QueryConsolidation,
-        Reply,
-        ReplyError,
-    )
+    from zenlake.api.outcome import PutOutcome
+    from zenlake.api.publish import Publisher
+    from zenlake.api.querier import Querier
     from zenlake.api.query import Query
     from zenlake.api.queryable import Queryable
+    from zenlake.api.reply import Reply, ReplyError
     from zenlake.api.scout import Scout, scout
     from zenlake.api.session import Session, open
     from zenlake.api.subscribe import Subscriber
@@ -168,6 +166,8 @@ compiled: bool = any(
 """Whether the hot modules run as extensions: they share one library, which is there or is not."""
 
 _ROOMS = {
+    "zenlake.api.cancellation": ("CancellationToken",),
+    "zenlake.api.consolidation": ("QueryConsolidation",),
     "zenlake.api.info": (
         "Link",
         "LinkEvent",
@@ -189,19 +189,15 @@ _ROOMS = {
         "MatchingListener",
         "MatchingStatus",
     ),
-    "zenlake.api.publish": (
-        "Publisher",
-        "PutOutcome",
-    ),
-    "zenlake.api.querier": (
-        "CancellationToken",
-        "Querier",
-        "QueryConsolidation",
+    "zenlake.api.outcome": ("PutOutcome",),
+    "zenlake.api.publish": ("Publisher",),
+    "zenlake.api.querier": ("Querier",),
+    "zenlake.api.query": ("Query",),
+    "zenlake.api.queryable": ("Queryable",),
+    "zenlake.api.reply": (
         "Reply",
         "ReplyError",
     ),
-    "zenlake.api.query": ("Query",),
-    "zenlake.api.queryable": ("Queryable",),
     "zenlake.api.scout": (
         "Scout",
         "scout",

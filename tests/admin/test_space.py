@@ -23,7 +23,7 @@ def shown(session: zenlake.Session, selector: str) -> dict[str, zenlake.Sample]:
 
 
 def root(session: zenlake.Session) -> str:
-    return view.root(session._runtime.node)
+    return view.root(session.runtime.node)
 
 
 def test_a_library_node_shows_nothing_unless_told() -> None:
@@ -66,11 +66,11 @@ def test_a_question_over_a_link_that_leaves_the_machine_has_no_answer() -> None:
     for links, many in (("loopback", 0), ("any", 1)):
         keys = f'{{enabled: true, permissions: {{links: "{links}"}}}}'
         with listening(mode='"router"', adminspace=keys) as router, connected(router) as other:
-            for neighbour in router._runtime.neighbours():
+            for neighbour in router.runtime.neighbours():
                 neighbour.dst = "tcp/192.0.2.1:40000"
             assert len(shown(other, root(router))) == many
-            with router._runtime.lock:
-                events = router._runtime.node.incidents.newest()
+            with router.runtime.lock:
+                events = router.runtime.node.incidents.newest()
             assert [event.kind for event in events] == ([] if many else ["denied"])
 
 
@@ -127,7 +127,7 @@ def test_a_running_node_takes_another_policy() -> None:
             "policies": [{"rules": ["no"], "subjects": ["all"]}],
         }
         router.put(f"{root(router)}/config/access_control", json.dumps(rules))
-        until(lambda: router._runtime.settings.access_control.enabled)
+        until(lambda: router.runtime.settings.access_control.enabled)
         client.put("demo/secret", "1")
         client.put("demo/after", "1")
         until(lambda: heard == ["demo/before", "demo/after"])
@@ -151,7 +151,7 @@ def test_a_running_node_takes_another_policy() -> None:
 def test_what_cannot_be_changed_is_refused_and_counted(path: str, value: str, why: str) -> None:
     admin = "{enabled: true, permissions: {write: true}}"
     with listening(mode='"router"', adminspace=admin) as router:
-        before = str(router._runtime.config)
+        before = str(router.runtime.config)
         router.put(f"{root(router)}/config/{path}", value)
         metrics = f"{root(router)}/metrics"
         line = f'reason="{why}"}} 1'
@@ -160,12 +160,12 @@ def test_what_cannot_be_changed_is_refused_and_counted(path: str, value: str, wh
                 line in shown(router, f"{metrics}?compression=false")[metrics].payload.to_string()
             )
         )
-        assert str(router._runtime.config) == before
+        assert str(router.runtime.config) == before
 
 
 def test_nobody_writes_unless_it_is_permitted() -> None:
     with listening(mode='"router"', adminspace__enabled="true") as router:
-        assert [s.key for s in router._runtime.node.local.subscribers.values()] == []
+        assert [s.key for s in router.runtime.node.local.subscribers.values()] == []
 
 
 def test_the_thread_ends_with_the_node() -> None:

@@ -56,7 +56,7 @@ def leftovers() -> list[object]:
 
 def where(session: aio.Session) -> str:
     """The endpoint that a session listens on."""
-    return session._runtime.node.settings.locators[0]
+    return session.runtime.node.settings.locators[0]
 
 
 def listening(endpoint: str = TCP, **keys: str) -> aio.Declaring[aio.Session]:

@@ -155,7 +155,7 @@ async def cancelled_at(cancels: frozenset[int], seed: int) -> int:
             async with asyncio.timeout(SECONDS):
                 while neighbour.info.transports() or wires.open:
                     await asyncio.sleep(0)
-            node = neighbour._runtime.node
+            node = neighbour.runtime.node
             assert list(node.neighbours) == []
             assert node.local.liveliness.alive("alive/*") == []
             news = [sample.kind.name for sample in iter(tokens.try_recv, None)]

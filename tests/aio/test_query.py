@@ -69,7 +69,7 @@ def test_many_answers_wait_for_room() -> None:
 
             async def answer(query: aio.Query) -> None:
                 nonlocal most
-                (pump,) = here._runtime.pumps
+                (pump,) = here.runtime.pumps
                 for n in range(200):
                     await query.reply(f"q/{n}", bytes(60_000))
                     most = max(most, pump.outbox.held)
@@ -94,14 +94,14 @@ def test_a_question_ends_with_its_block_or_its_last_reference() -> None:
             async with session.get("q") as replies:
                 while not held:
                     await asyncio.sleep(0)
-            assert session._runtime.node.local.gets == set()
+            assert session.runtime.node.local.gets == set()
             assert [reply async for reply in replies] == []
             replies = await session.get("q")
-            assert len(session._runtime.node.local.gets) == 1
+            assert len(session.runtime.node.local.gets) == 1
             del replies
             gc.collect()
             await asyncio.sleep(0)
-            assert session._runtime.node.local.gets == set()
+            assert session.runtime.node.local.gets == set()
 
     run(main)
 

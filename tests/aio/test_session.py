@@ -75,7 +75,7 @@ def test_two_tasks_may_close_a_session_and_both_find_it_closed() -> None:
         async with listening() as here:
             there = await connected(here)
             await asyncio.gather(there.close(), there.close())
-            assert not there._runtime.pumps
+            assert not there.runtime.pumps
 
     run(main)
 
@@ -153,7 +153,7 @@ def test_everything_works_on_uvloop() -> None:
                 await publisher.put(n.to_bytes(2, "big"))
             got = [(await subscriber.recv()).payload.to_bytes() for _ in range(1000)]
             assert got == [n.to_bytes(2, "big") for n in range(1000)]
-        assert here._runtime.pumps == there._runtime.pumps == {}
+        assert here.runtime.pumps == there.runtime.pumps == {}
 
     run(main, uvloop.new_event_loop)
 
@@ -161,7 +161,7 @@ def test_everything_works_on_uvloop() -> None:
 def test_a_session_of_a_loop_and_one_of_a_thread_are_neighbours() -> None:
     # The thread of the ordinary interface is started first: it is not one of this test's.
     with zenlake.open(config(listen__endpoints='["tcp/127.0.0.1:0"]')) as here:
-        endpoint = here._runtime.node.settings.locators[0]
+        endpoint = here.runtime.node.settings.locators[0]
         here.declare_queryable("q", lambda query: query.reply("q", "yes"))
         here.declare_subscriber("a", lambda sample: here.put("echo", sample.payload))
 

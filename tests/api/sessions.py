@@ -30,7 +30,7 @@ def listening(**keys: str) -> zenlake.Session:
 
 def where(session: zenlake.Session) -> str:
     """The endpoint that a session listens on."""
-    return session._runtime.node.settings.locators[0]
+    return session.runtime.node.settings.locators[0]
 
 
 def connected(to: zenlake.Session, **keys: str) -> zenlake.Session:

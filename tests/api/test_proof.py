@@ -33,11 +33,11 @@ def test_a_role_that_must_be_proven_is_not_had_for_the_asking() -> None:
     with listening(transport__auth__roles__peer="[]", mode='"router"') as strict:
         with connected(strict, mode='"client"'):
             pass
-        incidents = strict._runtime.node.incidents
+        incidents = strict.runtime.node.incidents
         # A peer opens whether or not it is let in.
         with connected(strict, mode='"peer"', scouting__delay="0"):
             until(lambda: incidents.counts["login"] > 0)
-            assert strict._runtime.neighbours() == []
+            assert strict.runtime.neighbours() == []
         assert any("claims a role" in incident.reason for incident in incidents.newest())
 
 
@@ -50,7 +50,7 @@ def test_guesses_are_slowed_down_and_the_user_is_named(tmp_path: Path) -> None:
         "transport__auth__usrpwd__password": '"guessed"',
     }
     with listening(transport__auth__usrpwd__dictionary_file=f'"{users}"') as strict:
-        node = strict._runtime.node
+        node = strict.runtime.node
         with connected(
             strict,
             mode='"peer"',

@@ -89,7 +89,7 @@ def test_a_callback_that_waits_with_a_full_queue_holds_nobody_up(pair: Pair) -> 
     there.declare_queryable("q", lambda query: query.reply("q", "yes"))
     until_matched(here.declare_querier("q"))
     subscriber = here.declare_subscriber("a", callback)
-    subscriber._receiver.channel.queue.capacity = 1
+    subscriber.receiver.channel.queue.capacity = 1
     publisher = there.declare_publisher("a", congestion_control=zenlake.CongestionControl.BLOCK)
     until_matched(publisher)
     for _ in range(500):

@@ -71,13 +71,13 @@ def test_nothing_that_may_not_be_dropped_is_lost_between_a_fast_and_a_slow_clien
         thread = threading.Thread(target=publish)
         thread.start()
         # It has more to say than all buffers between them hold: the router stops listening to it.
-        neighbour = router._runtime.node.by_zid[fast._runtime.zid]
-        [pump] = [pump for pump in router._runtime.pumps if pump.neighbour is neighbour]
+        neighbour = router.runtime.node.by_zid[fast.runtime.zid]
+        [pump] = [pump for pump in router.runtime.pumps if pump.neighbour is neighbour]
         until(lambda: pump.pauses, "the router went on listening", SECONDS)
         heard = [int.from_bytes(bytes(samples.recv().payload)[:4], "big") for _ in range(count)]
         thread.join(SECONDS)
         assert heard == list(range(count))
-        assert sum(sum(p.outbox.drops) for p in router._runtime.pumps) == 0
+        assert sum(sum(p.outbox.drops) for p in router.runtime.pumps) == 0
 
 
 def test_who_takes_nothing_at_all_is_given_up_and_the_others_go_on() -> None:
@@ -87,7 +87,7 @@ def test_who_takes_nothing_at_all_is_given_up_and_the_others_go_on() -> None:
         publisher = fast.declare_publisher("k", congestion_control=CongestionControl.BLOCK)
         until_matched(publisher)
         with subscribed_and_deaf(router, "k", b"\x66"):
-            sessions = router._runtime.node.by_zid
+            sessions = router.runtime.node.by_zid
             until(lambda: b"\x66" in sessions, "no session", SECONDS)
             deadline = time.monotonic() + SECONDS
             while b"\x66" in sessions and time.monotonic() < deadline:

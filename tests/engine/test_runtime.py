@@ -127,7 +127,7 @@ def test_a_failed_opening_leaves_no_link_and_no_thread_behind() -> None:
 
 def test_all_sessions_of_a_process_share_one_loop_thread() -> None:
     with joined() as (here, there):
-        assert here._runtime.loop is there._runtime.loop is shared_loop()
+        assert here.runtime.loop is there.runtime.loop is shared_loop()
 
 
 # ---------------------------------------------------------------------------------- reconnection
@@ -160,7 +160,7 @@ def test_a_link_that_ends_without_a_goodbye_is_the_end_of_its_session() -> None:
     with joined(transport__link__tx__lease="600000") as (here, there):
         events = here.info.declare_transport_events_listener(history=True)
         assert events.recv().kind is SampleKind.PUT
-        [pump] = there._runtime.pumps
+        [pump] = there.runtime.pumps
         shared_loop().soon(pump.link.close)
         assert events.recv().kind is SampleKind.DELETE
 
@@ -225,7 +225,7 @@ def test_closing_does_not_wait_long_for_a_neighbour_that_does_not_read() -> None
         subscriber = here.declare_subscriber("full")
         publisher = there.declare_publisher("full")
         until_matched(publisher)
-        [pump] = here._runtime.pumps
+        [pump] = here.runtime.pumps
         paused = threading.Event()
         shared_loop().soon(pump.pause)
         shared_loop().soon(paused.set)
@@ -267,7 +267,7 @@ def test_what_a_neighbour_was_is_freed_by_reference_counts(rules: dict[str, str]
     # A router's collections of garbage spare what lives long (`engine/survivors`).
     # With a lease so long that nothing is freed because one has ended.
     with listening(mode='"router"', transport__link__tx__lease="3600000", **rules) as router:
-        runtime = router._runtime
+        runtime = router.runtime
         strangers: set[bytes] = set()
 
         def left() -> int:

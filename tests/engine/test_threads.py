@@ -161,7 +161,7 @@ def test_no_neighbour_is_forgotten_when_threads_ask_for_several_at_the_same_mome
     with listening() as middle, ExitStack() as stack:
         for _ in range(THREADS):
             stack.enter_context(connected(middle))
-        runtime = middle._runtime
+        runtime = middle.runtime
         outboxes = [pump.outbox for pump in runtime.pumps]
 
         def ask(number: int) -> None:
@@ -297,7 +297,7 @@ def test_every_sample_that_is_dropped_is_counted(pair: Pair) -> None:
     dropped = sum(not outcome for outcome in outcomes)
     assert dropped > 0
     assert received == THREADS * each - dropped
-    [pump] = there._runtime.pumps
+    [pump] = there.runtime.pumps
     assert sum(pump.outbox.drops) == dropped
 
 

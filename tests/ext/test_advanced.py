@@ -187,7 +187,7 @@ def test_a_heartbeat_recovers_the_last_sample(
         assert take(subscriber, 1) == ["0"]
         # Lost on its way: it is only in the cache, and its number only in the heartbeat.
         publication = publisher._publication
-        publication.version, publication.remotes = here._runtime.node.tables.version, []
+        publication.version, publication.remotes = here.runtime.node.tables.version, []
         say(publisher, "1")
         assert take(subscriber, 1) == ["1"]
 
@@ -204,7 +204,7 @@ def test_asking_every_so_often_recovers_the_last_sample(here: zenlake.Session) -
         say(publisher, "0")
         assert take(subscriber, 1) == ["0"]
         publication = publisher._publication
-        publication.version, publication.remotes = here._runtime.node.tables.version, []
+        publication.version, publication.remotes = here.runtime.node.tables.version, []
         say(publisher, "1")
         assert take(subscriber, 1) == ["1"]
 
@@ -340,7 +340,7 @@ def test_what_is_undeclared_refuses_and_is_not_found(here: zenlake.Session) -> N
     with pytest.raises(ZError, match="Undeclared subscriber"):
         subscriber.recv()
     assert list(misses) == []
-    local = here._runtime.node.local
+    local = here.runtime.node.local
     assert not local.queryables
     assert not local.publications
     assert not local.liveliness.tokens
@@ -356,7 +356,7 @@ def test_what_a_program_forgets_is_undeclared(here: zenlake.Session) -> None:
     assert take(subscriber, 1) == ["1"]
     del publisher, subscriber
     gc.collect()
-    local = here._runtime.node.local
+    local = here.runtime.node.local
     until(lambda: not local.publications and not local.subscribers and not local.queryables)
 
 

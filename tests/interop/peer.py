@@ -214,7 +214,7 @@ class Peer:
     def dropped(self) -> Plain:
         """What was dropped so far, by direction and reason; only ours tells."""
         counts = importlib.import_module("zenlake.node.sessions.counts")
-        node = self.session._runtime.node
+        node = self.session.runtime.node
         total = counts.SessionCounts()
         total.add(node.sessions.past.total)
         for neighbour in node.neighbours:
@@ -224,7 +224,7 @@ class Peer:
 
     def resources(self) -> int:
         """How many keys its tables know; only ours tells."""
-        return len(list(self.session._runtime.node.tables.tree.entries()))
+        return len(list(self.session.runtime.node.tables.tree.entries()))
 
     def storm(self, place: str, count: int, threads: int) -> int:
         """Clients that connect, declare, speak and leave, several at a time; how many did."""

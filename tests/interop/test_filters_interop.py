@@ -73,9 +73,9 @@ def test_our_router_asks_for_ours_and_sends_theirs_everything(
         published(theirs, "robot/a")
         assert payloads(subscriber, "low", 3) == said(5, 7, 1)
         assert payloads(theirs, "all", 5) == said(5, 90, 7, 80, 1)
-        (queue,) = [s.sink for s in subscriber.session._runtime.node.local.subscribers.values()]
+        (queue,) = [s.sink for s in subscriber.session.runtime.node.local.subscribers.values()]
         assert queue.held_back == 0
-        assert ours.session._runtime.node.filters.held_back == 2
+        assert ours.session.runtime.node.filters.held_back == 2
         until(lambda: sum(recorder.watermark().offsets) == 5)
     finally:
         if recorder is not None:

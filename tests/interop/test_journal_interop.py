@@ -102,7 +102,7 @@ def test_a_row_has_the_time_that_their_subscriber_hears(
         beside.close()
         # Its rows were made by a lane that also forwards, not sample by sample.
         lanes = [
-            lane for one in ours.session._runtime.neighbours() for lane in one.pushes.lanes.lanes
+            lane for one in ours.session.runtime.neighbours() for lane in one.pushes.lanes.lanes
         ]
         assert any(lane.names for lane in lanes)
     rows = [row for batch in Journal.open(tmp_path).scan() for row in batch.to_pylist()]

@@ -217,7 +217,7 @@ def test_a_pair_that_cannot_agree_does_not_open(
     )
     stack.callback(two.close)
     if ours_connects:
-        endpoint = ours.session._runtime.node.plan.endpoints[0]
+        endpoint = ours.session.runtime.node.plan.endpoints[0]
         until(lambda: "gateway/south" in endpoint.error, "no error is told")
     elif other_knows:
         # Whoever runs the gateway reads it, too.

@@ -199,7 +199,7 @@ def test_a_node_records_every_journal_of_its_configuration(tmp_path: Path) -> No
         for name in ("r", "s")
     ]
     with listening(journals=json.dumps(entries)) as session, connected(session) as other:
-        settings = session._runtime.settings
+        settings = session.runtime.settings
         with service.recording(session, settings) as recorders:
             assert [recorder.name for recorder in recorders] == ["r", "s"]
             for recorder in recorders:

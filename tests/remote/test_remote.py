@@ -32,7 +32,7 @@ def router(keys: dict[str, str] | None = None, **remote: object) -> zenlake.Sess
 
 
 def service(session: zenlake.Session) -> RemoteApiService:
-    found = session._runtime.services["zenlake.remote"]
+    found = session.runtime.services["zenlake.remote"]
     assert isinstance(found, RemoteApiService)
     return found
 

@@ -7,7 +7,7 @@ import pytest
 
 import zenlake
 from tests.api.sessions import connected, listening, until_matched
-from zenlake.api.put import OWN
+from zenlake.api.core import OWN
 from zenlake.journal.reading.wire_times import wire_times
 from zenlake.replay.recorded_puts import RecordedPuts, ReplayRoute
 
@@ -32,7 +32,7 @@ def test_rows_are_published_with_their_own_times(remote: bool, quick: bool) -> N
         subscriber = (there if remote else here).declare_subscriber("k/*")
         with here.declare_publisher("k/0") as publisher:
             until_matched(publisher)
-        local = here._runtime.node.local
+        local = here.runtime.node.local
         routes = [
             ReplayRoute(local.publication(OWN, f"k/{n}", 5, True, 5 * n, b"", 2)) for n in (0, 1)
         ]

@@ -29,7 +29,7 @@ def router(plugins: str, **keys: str) -> zenlake.Session:
 
 
 def url_of(session: zenlake.Session) -> str:
-    service = session._runtime.services["zenlake.rest"]
+    service = session.runtime.services["zenlake.rest"]
     assert isinstance(service, RestService)
     assert service.url
     return service.url

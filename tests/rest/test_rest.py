@@ -237,7 +237,7 @@ def test_a_reader_of_events_that_is_slow_is_told_what_it_missed() -> None:
         assert next(lines) == ": zenlake"
 
         def skipped() -> int:
-            service = bus._runtime.services["zenlake.rest"]
+            service = bus.runtime.services["zenlake.rest"]
             return sum(int(many) for metric, _, many in service.metrics() if metric is HTTP_SKIPPED)
 
         def published() -> bool:
@@ -304,7 +304,7 @@ def test_a_question_ends_when_who_asked_has_gone(bus: zenlake.Session, web: http
             client.sendall(f"GET /gone/a HTTP/1.1\r\nhost: {place}\r\n\r\n".encode())
             until(lambda: bool(hold))
         until(lambda: 'method="GET",code="499"}' in web.get("/metrics").text)
-        assert not bus._runtime.node.local.gets
+        assert not bus.runtime.node.local.gets
         hold.clear()
 
 
@@ -430,7 +430,7 @@ def test_strangers_are_asked_who_they_are(tmp_path: Path, caplog: pytest.LogCapt
         assert "too many logins failed" in last.text
         # Not even the right word helps who guesses, until the time is over.
         assert web.get("/demo/a", auth=("ada", "secret")).status_code == 429
-        with bus._runtime.locked() as node:
+        with bus.runtime.locked() as node:
             events = {(event.kind, event.user, event.key) for event in node.incidents.newest()}
             reasons = " ".join(event.reason for event in node.incidents.newest())
         assert ("denied", "bob", "demo/a") in events
@@ -444,7 +444,7 @@ def test_an_open_address_without_users_is_refused() -> None:
     with pytest.raises(LocalError, match="there are no users"):
         router(plugins(http_port="0.0.0.0:0", __required__=True))
     with router(plugins(http_port="0.0.0.0:0")) as bus:
-        service = bus._runtime.services["zenlake.rest"]
+        service = bus.runtime.services["zenlake.rest"]
         ((key, why),) = [one for one in service.documents("@", "@/status/plugins/rest/failure")]
         assert key.endswith("failure")
         assert "allow_anonymous" in str(why)
@@ -470,7 +470,7 @@ def test_tokens_that_are_short_or_open_to_everybody_are_refused(tmp_path: Path) 
 def test_a_port_that_is_taken_does_not_stop_the_bus(bus: zenlake.Session) -> None:
     taken = url_of(bus).removeprefix("http://")
     with router(plugins(http_port=taken)) as other:
-        assert not other._runtime.services["zenlake.rest"].url  # type: ignore[attr-defined]
+        assert not other.runtime.services["zenlake.rest"].url  # type: ignore[attr-defined]
         assert not other.is_closed()
 
 
@@ -479,7 +479,7 @@ def test_another_port_is_obeyed_while_it_runs() -> None:
         before = url_of(bus)
         port = free_port()
         bus.put(f"@/{bus.zid()}/router/config/plugins/rest/http_port", json.dumps(port))
-        service = bus._runtime.services["zenlake.rest"]
+        service = bus.runtime.services["zenlake.rest"]
         assert isinstance(service, RestService)
         until(lambda: service.url not in ("", before))  # between the two it is nowhere
         assert httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).status_code == 200

@@ -97,7 +97,7 @@ def test_streams_of_one_key_expression_share_a_subscriber_to_the_last(
             with other.stream("GET", "/shared/**", headers=EVENTS) as leaves:
                 others = leaves.iter_lines()
                 assert next(others) == ": zenlake"
-                known = bus._runtime.node.local.subscribers.values()
+                known = bus.runtime.node.local.subscribers.values()
                 assert [one.key for one in known].count("shared/**") == 1
                 bus.put("shared/a", "1")
                 assert first_value(others) == first_value(lines)

@@ -41,7 +41,7 @@ def plugins(kind: str, folder: Path) -> str:
 
 
 def status(session: zenlake.Session) -> Mapping[str, object]:
-    root = view.root(session._runtime.node)
+    root = view.root(session.runtime.node)
     found = values(session, f"{root}/status/plugins/storage_manager/storages/s")
     answer: dict[str, object] = json.loads(next(iter(found.values())))
     return answer
@@ -122,7 +122,7 @@ def test_passwords_are_never_shown(
         },
     )
     with open_router(settings) as session:
-        root = view.root(session._runtime.node)
+        root = view.root(session.runtime.node)
         shown = values(session, f"{root}/status/**")
         shown |= values(session, f"{root}/config/**")
         shown |= values(session, f"{root}/config/plugins/storage_manager")

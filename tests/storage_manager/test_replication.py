@@ -28,7 +28,7 @@ def replicas(session: zenlake.Session) -> dict[str, object]:
 
 def storage(session: zenlake.Session, name: str = "s") -> dict[str, object]:
     """The status of a storage."""
-    (service,) = session._runtime.services.values()
+    (service,) = session.runtime.services.values()
     assert isinstance(service, Storages)
     status = service.running[name].status()["replication"]
     assert isinstance(status, dict)
@@ -37,7 +37,7 @@ def storage(session: zenlake.Session, name: str = "s") -> dict[str, object]:
 
 def held(session: zenlake.Session, name: str = "s") -> dict[str, str]:
     """What the storage of this very node has."""
-    (service,) = session._runtime.services.values()
+    (service,) = session.runtime.services.values()
     assert isinstance(service, Storages)
     return {
         entry.key: (entry.value.payload or b"").decode()

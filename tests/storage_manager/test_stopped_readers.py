@@ -42,7 +42,7 @@ def stopped(client: zenlake.Session, selector: str) -> object:
 
 
 def storage(session: zenlake.Session) -> zenlake.storage_manager.Storage:
-    (service,) = session._runtime.services.values()
+    (service,) = session.runtime.services.values()
     assert isinstance(service, Storages)
     return service.running["s"]
 

@@ -43,7 +43,7 @@ def values(session: zenlake.Session, selector: str) -> dict[str, str]:
 
 def settled(session: zenlake.Session) -> None:
     """Wait until all that was put is in the volumes."""
-    (service,) = session._runtime.services.values()
+    (service,) = session.runtime.services.values()
     assert isinstance(service, Storages)
     for storage in service.running.values():
         storage.flush()
@@ -106,7 +106,7 @@ def test_a_late_older_value_changes_nothing(router: zenlake.Session) -> None:
 def test_a_storage_is_made_shown_and_removed_while_the_router_runs(
     router: zenlake.Session, tmp_path: Path
 ) -> None:
-    root = view.root(router._runtime.node)
+    root = view.root(router.runtime.node)
     path = f"{root}/config/plugins/storage_manager/storages/more"
     shown = f"{root}/status/plugins/storage_manager/storages/more"
     with connected(router, mode='"client"') as client:
@@ -139,7 +139,7 @@ def test_a_storage_is_made_shown_and_removed_while_the_router_runs(
 def test_what_is_wrong_with_a_storage_is_refused_by_name(
     router: zenlake.Session, caplog: pytest.LogCaptureFixture
 ) -> None:
-    root = view.root(router._runtime.node)
+    root = view.root(router.runtime.node)
     with caplog.at_level(logging.WARNING):
         router.put(
             f"{root}/config/plugins/storage_manager/storages/bad",
@@ -158,7 +158,7 @@ def test_a_storage_that_cannot_be_opened_is_shown_and_the_others_run(tmp_path: P
     with listening(
         mode='"router"', adminspace__enabled="true", plugins=manager(broken=broken, good=memory())
     ) as session:
-        root = f"{view.root(session._runtime.node)}/status/plugins/storage_manager/storages"
+        root = f"{view.root(session.runtime.node)}/status/plugins/storage_manager/storages"
         session.put("s/a", "1")
         until(lambda: values(session, "s/a") == {"s/a": "1"})
         status = json.loads(values(session, f"{root}/broken")[f"{root}/broken"])
@@ -280,7 +280,7 @@ def test_a_volume_of_another_package_is_found_by_its_entry_point(
         session.put("s/a", "1")
         settled(session)
         assert values(session, "s/**") == {"s/a": "1"}
-        root = f"{view.root(session._runtime.node)}/status/plugins/storage_manager/volumes/shelves"
+        root = f"{view.root(session.runtime.node)}/status/plugins/storage_manager/volumes/shelves"
         shown = json.loads(values(session, root)[root])
         assert (shown["persistence"], shown["history"]) == ("durable", "latest")
     with pytest.raises(VolumeError, match="no subclass of Volume"):

@@ -65,7 +65,7 @@ def test_a_node_says_of_its_journals_which_are_not_written(
     folder = tmp_path / "taken"
     folder.write_text("a file where the folder should be")
     root = "@/node/peer"
-    runtime = session._runtime
+    runtime = session.runtime
 
     def stuck() -> dict[str, float]:
         return {

@@ -51,7 +51,7 @@ def router(port: int = 0) -> zenlake.Session:
 
 
 def url_of(session: zenlake.Session) -> str:
-    service = session._runtime.services["zenlake.rest"]
+    service = session.runtime.services["zenlake.rest"]
     assert isinstance(service, RestService)
     return service.url
 

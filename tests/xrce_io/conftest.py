@@ -55,7 +55,7 @@ def router_config(*connect: str, **xrce: object) -> Config:
 def bridged(config: Config) -> Iterator[Bridged]:
     with zenlake.open(config) as router, serving(router, config.resolved.xrce) as running:
         udp, tcp = running.locators()
-        place = next(iter(router._runtime.node.settings.locators))
+        place = next(iter(router.runtime.node.settings.locators))
         yield Bridged(router, running, udp, tcp, place)
 
 

@@ -268,7 +268,7 @@ def test_devices_may_do_what_the_rules_say_of_their_user() -> None:
         assert set(asked) == {"house/light/level"}
         told = [
             incident
-            for incident in bridge.router._runtime.node.incidents.newest()
+            for incident in bridge.router.runtime.node.incidents.newest()
             if incident.peer == "z18"
         ]
         assert {incident.key for incident in told} >= {"house/door"}

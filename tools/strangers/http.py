@@ -143,7 +143,7 @@ class HttpRequests:
         config.insert_json5("adminspace/enabled", "true")
         config.insert_json5("plugins", json.dumps(plugins))
         self.session = zenlake.open(config)
-        service = self.session._runtime.services["zenlake.rest"]
+        service = self.session.runtime.services["zenlake.rest"]
         assert isinstance(service, RestService)
         assert service._serving is not None
         assert service._keys is not None

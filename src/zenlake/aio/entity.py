@@ -6,19 +6,18 @@ import asyncio
 import inspect
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
-from zenlake.aio.handler import Handler
-from zenlake.api.entity import Beside, Called, Queued
+from zenlake.aio.core import AwaitingCore
+from zenlake.aio.handler import Handler, iterate
+from zenlake.api.entity import Beside, Called, Queued, check_declared, end
 from zenlake.api.entity import Declared as SyncDeclared
 from zenlake.api.entity import Receiving as SyncReceiving
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import Callback, HandlerStats
 from zenlake.engine.tasks import emptying
-
-if TYPE_CHECKING:
-    from zenlake.aio.session import Session
 
 __all__ = ["Declared", "Declaring", "Given", "Receiving"]
 
@@ -82,7 +81,7 @@ class Declaring(Generic[C]):
 class Declared(Generic[S]):
     """Something that is declared until it is undeclared, forgotten, or its session closes."""
 
-    def __init__(self, session: Session, inner: S, kept: bool = False) -> None:
+    def __init__(self, session: AwaitingCore, inner: S, kept: bool = False) -> None:
         """`kept`: it lives on when the program forgets it, for it has a callback."""
         self._session = session
         self._inner = inner
@@ -94,7 +93,7 @@ class Declared(Generic[S]):
 
     async def __aenter__(self) -> Self:
         """Itself."""
-        self._inner._check()
+        check_declared(self._inner)
         return self
 
     async def __aexit__(
@@ -104,13 +103,16 @@ class Declared(Generic[S]):
         traceback: TracebackType | None,
     ) -> None:
         """Undeclare it."""
-        self._inner._end()
+        end(self._inner)
 
     def __del__(self) -> None:
         """Undeclared with its last reference, by the loop."""
         inner = getattr(self, "_inner", None)
-        if inner is not None and not self._kept and not inner._gone and not inner._runtime.closed:
-            inner._runtime.loop.soon(inner._end)
+        if inner is None or self._kept or inner.gone:
+            return
+        runtime = self._session.runtime
+        if not runtime.closed:
+            runtime.loop.soon(partial(end, inner))
 
     def __repr__(self) -> str:
         """What it is."""
@@ -120,9 +122,9 @@ class Declared(Generic[S]):
 class Receiving(Declared[R], Generic[R, T]):
     """Something declared that has a handler."""
 
-    def __init__(self, session: Session, inner: R, given: object) -> None:
+    def __init__(self, session: AwaitingCore, inner: R, given: object) -> None:
         """`given`: the handler as the program gave it."""
-        receiver = inner._receiver
+        receiver = inner.receiver
         super().__init__(session, inner, receiver.is_callback or is_task(given))
         self._handler: object = receiver.handler
         if not self._kept:
@@ -132,25 +134,25 @@ class Receiving(Declared[R], Generic[R, T]):
         else:
             self._handler = None
         if is_task(given):
-            session._start(deliver(receiver.channel, given, repr(inner)), self)
+            session.tasks.start(deliver(receiver.channel, given, repr(inner)), self)
 
     @property
     def handler(self) -> object:
         """The channel to take from, or the object given beside a callback; None for a callback."""
-        self._inner._check()
+        check_declared(self._inner)
         return self._handler
 
     @property
     def stats(self) -> HandlerStats:
         """What was received, delivered and dropped so far."""
         stats = self._inner.stats
-        if not self._inner._receiver.is_callback:
+        if not self._inner.receiver.is_callback:
             # A task that iterates counts its items in batches.
             stats.delivered = stats.received - stats.queued - sum(stats.dropped.values())
         return stats
 
     def _taken(self) -> Handler[T]:
-        self._inner._check()
+        check_declared(self._inner)
         handler = self._handler
         if self._kept or not isinstance(handler, Handler):
             raise TypeError(f"{self!r} calls a function with what comes: there is nothing to take")
@@ -167,7 +169,7 @@ class Receiving(Declared[R], Generic[R, T]):
     def __aiter__(self) -> AsyncGenerator[T, None]:
         """All items, until it is undeclared."""
         # `async for x in await session.declare_subscriber(key)`: the loop is all that holds it.
-        return self._taken()._iterate(self)
+        return iterate(self._taken(), self)
 
 
 # ---------------------------------------------------------------------------------- callbacks

@@ -12,7 +12,7 @@ from zenlake.engine.item_queue import Heavy
 from zenlake.engine.tasks import CHECK_EVERY, YIELD, TimeSlice, wait_for_item
 from zenlake.errors import ZError
 
-__all__ = ["Handler"]
+__all__ = ["Handler", "iterate"]
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Handler(Generic[T]):
 
     def __aiter__(self) -> AsyncGenerator[T, None]:
         """All items, until there will be none."""
-        return self._iterate(self)
+        return iterate(self, self)
 
     async def _next(self) -> object:
         # An item is taken at the very end, behind every wait.
@@ -72,22 +72,6 @@ class Handler(Generic[T]):
                 return item
             await wait_for_item(channel)
             self._share.renew()
-
-    def _iterate(self, owner: object) -> AsyncGenerator[T, None]:
-        """All items; `owner` lives as long as the iteration."""
-        items = self._items(owner)
-        # A loop finalises generators that were left early by tasks of its own, later. This one
-        # has nothing to wait for at its end, and so is closed on the spot: it is begun where it
-        # meets no loop's hooks, as far as its first yield, which waits for nothing.
-        hooks = sys.get_asyncgen_hooks()
-        sys.set_asyncgen_hooks(None, None)
-        try:
-            items.asend(None).send(None)
-        except StopIteration:
-            pass
-        finally:
-            sys.set_asyncgen_hooks(*hooks)
-        return cast("AsyncGenerator[T, None]", items)
 
     async def _items(self, owner: object) -> AsyncGenerator[T | None, None]:
         yield None
@@ -124,3 +108,20 @@ class Handler(Generic[T]):
     def __repr__(self) -> str:
         """What it carries."""
         return f"Handler[{self._of}]"
+
+
+def iterate(handler: Handler[T], owner: object) -> AsyncGenerator[T, None]:
+    """Iterate over all items; `owner` lives as long as the iteration."""
+    items = handler._items(owner)
+    # A loop finalises generators that were left early by tasks of its own, later. This one
+    # has nothing to wait for at its end, and so is closed on the spot: it is begun where it
+    # meets no loop's hooks, as far as its first yield, which waits for nothing.
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        items.asend(None).send(None)
+    except StopIteration:
+        pass
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+    return cast("AsyncGenerator[T, None]", items)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from zenlake.aio.core import AwaitingCore
 from zenlake.aio.entity import Declaring, Given, Receiving, on_this_loop
 from zenlake.api.info import Link, LinkEvent, Transport, TransportEvent
 from zenlake.api.info import LinkEventsListener as SyncLinkEventsListener
+from zenlake.api.info import SessionInfo as SyncSessionInfo
 from zenlake.api.info import TransportEventsListener as SyncTransportEventsListener
 from zenlake.clock import ZenohId
-
-if TYPE_CHECKING:
-    from zenlake.aio.session import Session
 
 __all__ = ["LinkEventsListener", "SessionInfo", "TransportEventsListener"]
 
@@ -27,10 +26,10 @@ class LinkEventsListener(Receiving[SyncLinkEventsListener[Any], LinkEvent]):
 class SessionInfo:
     """What a session knows of the network right now; nothing here has to wait."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: AwaitingCore) -> None:
         """Made by `Session.info`."""
         self._session = session
-        self._inner = session._inner.info
+        self._inner = SyncSessionInfo(session.core)
 
     def zid(self, /) -> ZenohId:
         """The session's own id."""

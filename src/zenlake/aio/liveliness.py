@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from zenlake.aio.core import AwaitingCore
 from zenlake.aio.entity import Declared, Declaring, Given, on_this_loop
 from zenlake.aio.querier import Replies, ask
 from zenlake.aio.subscribe import Subscriber
+from zenlake.api.cancellation import CancellationToken
+from zenlake.api.liveliness import Liveliness as SyncLiveliness
 from zenlake.api.liveliness import LivelinessToken as SyncLivelinessToken
-from zenlake.api.querier import CancellationToken, Reply
+from zenlake.api.reply import Reply
 from zenlake.keys import IntoKeyExpr
 from zenlake.node.sample import Sample
-
-if TYPE_CHECKING:
-    from zenlake.aio.session import Session
 
 __all__ = ["Liveliness", "LivelinessToken"]
 
@@ -25,10 +25,10 @@ class LivelinessToken(Declared[SyncLivelinessToken]):
 class Liveliness:
     """What a session can do about liveliness."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: AwaitingCore) -> None:
         """Made by `Session.liveliness`."""
         self._session = session
-        self._inner = session._inner.liveliness()
+        self._inner = SyncLiveliness(session.core)
 
     def declare_token(self, /, key_expr: IntoKeyExpr) -> Declaring[LivelinessToken]:
         """Be alive under a key.

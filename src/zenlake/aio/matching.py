@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zenlake.aio.core import AwaitingCore
 from zenlake.aio.entity import Declaring, Given, Receiving, on_this_loop
 from zenlake.api.matching import MatchingListener as SyncMatchingListener
-from zenlake.api.matching import MatchingStatus
+from zenlake.api.matching import MatchingStatus, watch_matching
 
 if TYPE_CHECKING:
-    from zenlake.aio.session import Session
     from zenlake.node.entities import LocalQuerier, Publication
 
 __all__ = ["MatchingListener"]
@@ -20,12 +20,12 @@ class MatchingListener(Receiving[SyncMatchingListener[Any], MatchingStatus]):
 
 
 def watch(
-    session: Session, entity: Publication | LocalQuerier, given: Given[MatchingStatus]
+    session: AwaitingCore, entity: Publication | LocalQuerier, given: Given[MatchingStatus]
 ) -> Declaring[MatchingListener]:
     """Begin to listen; told at once if the status is true already."""
 
     async def declare() -> MatchingListener:
-        inner = SyncMatchingListener._watch(session._inner, entity, on_this_loop(given))
+        inner = watch_matching(session.core, entity, on_this_loop(given))
         return MatchingListener(session, inner, given)
 
     return Declaring(declare())

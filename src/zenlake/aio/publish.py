@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
+from zenlake.aio.core import AwaitingCore
 from zenlake.aio.entity import Declared, Declaring, Given
 from zenlake.aio.matching import MatchingListener, watch
+from zenlake.api.entity import check_declared
 from zenlake.api.matching import MatchingStatus
-from zenlake.api.options import IntoEncoding, payload_bytes
+from zenlake.api.options import IntoEncoding, closed_error, payload_bytes
+from zenlake.api.outcome import PutOutcome
 from zenlake.api.publish import Publisher as SyncPublisher
-from zenlake.api.publish import PutOutcome
 from zenlake.clock import Timestamp
-from zenlake.engine.tasks import YIELD, TimeSlice, publish, wait_for_local_room, would_block
+from zenlake.engine.tasks import wait_for_local_room, would_block
 from zenlake.keys import KeyExpr
-from zenlake.node.entities import Publication
 from zenlake.values import (
     CongestionControl,
     Encoding,
@@ -24,48 +25,20 @@ from zenlake.values import (
     SourceInfo,
     TimestampInstrumentation,
 )
-from zenlake.wire.codec_network import Push
-
-if TYPE_CHECKING:
-    from zenlake.aio.session import Session
 
 __all__ = ["Publisher"]
-
-
-class Sending:
-    """Sends what a session publishes: waits for room, and lets other tasks run in between."""
-
-    def __init__(self) -> None:
-        """One for a session."""
-        self.share = TimeSlice()
-
-    async def send(self, publication: Publication, push: Push) -> None:
-        """Publish anything."""
-        await self.yield_to_loop()
-        if would_block(publication):
-            await publish(publication, push)
-        else:
-            publication.publish(push)
-        if publication.locals:
-            await wait_for_local_room(publication)
-
-    async def yield_to_loop(self) -> None:
-        """Let other tasks of the loop run, if this one has run long."""
-        share = self.share
-        share.left -= 1
-        if share.left <= 0 and share.spent():
-            await YIELD
 
 
 class Publisher(Declared[SyncPublisher]):
     """A declared publication: `put` is as cheap as it gets."""
 
-    def __init__(self, session: Session, inner: SyncPublisher) -> None:
+    def __init__(self, session: AwaitingCore, inner: SyncPublisher) -> None:
         """Made by `Session.declare_publisher`."""
         super().__init__(session, inner)
-        self._publication = inner._publication
-        self._runtime = inner._runtime
-        self._sending = session._sending
+        self._publication = inner.publication
+        self._builder = inner.builder
+        self._runtime = session.runtime
+        self._sending = session.sending
 
     @property
     def id(self) -> EntityGlobalId:
@@ -102,6 +75,10 @@ class Publisher(Declared[SyncPublisher]):
         """Whether it has a matching subscriber now."""
         return self._inner.matching_status
 
+    def _refuse(self) -> NoReturn:
+        check_declared(self._inner)
+        raise closed_error()
+
     async def put(
         self,
         /,
@@ -117,9 +94,8 @@ class Publisher(Declared[SyncPublisher]):
 
         Parameters as of `zenlake.Publisher.put`.
         """
-        inner = self._inner
-        if inner._gone or self._runtime.closed:
-            inner._refuse()
+        if self._inner.gone or self._runtime.closed:
+            self._refuse()
         publication = self._publication
         share = self._sending.share
         if (
@@ -128,7 +104,7 @@ class Publisher(Declared[SyncPublisher]):
             and timestamp is None
             and source_info is None
             and timestamp_instrumentation is None
-            and not inner._push.stamped
+            and not self._builder.stamped
             and share.left > 1
             and not would_block(publication)
         ):
@@ -137,8 +113,14 @@ class Publisher(Declared[SyncPublisher]):
             if publication.locals:
                 await wait_for_local_room(publication)
             return
-        push = inner._put(
-            payload, encoding, attachment, timestamp, timestamp_instrumentation, source_info
+        push = self._builder.put(
+            publication,
+            payload,
+            encoding,
+            attachment,
+            timestamp,
+            timestamp_instrumentation,
+            source_info,
         )
         await self._sending.send(publication, push)
 
@@ -179,7 +161,11 @@ class Publisher(Declared[SyncPublisher]):
 
         Parameters as of `zenlake.Publisher.delete`.
         """
-        push = self._inner._delete(attachment, timestamp, timestamp_instrumentation, source_info)
+        if self._inner.gone or self._runtime.closed:
+            self._refuse()
+        push = self._builder.delete(
+            self._publication, attachment, timestamp, timestamp_instrumentation, source_info
+        )
         await self._sending.send(self._publication, push)
 
     def declare_matching_listener(
@@ -189,5 +175,5 @@ class Publisher(Declared[SyncPublisher]):
 
         Parameters as of `zenlake.Publisher.declare_matching_listener`.
         """
-        self._inner._check()
+        check_declared(self._inner)
         return watch(self._session, self._publication, handler)

@@ -6,13 +6,21 @@ from collections.abc import AsyncGenerator, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from zenlake.aio.core import AwaitingCore
 from zenlake.aio.entity import Declared, Declaring, Given, deliver, is_task, on_this_loop
-from zenlake.aio.handler import Handler
+from zenlake.aio.handler import Handler, iterate
 from zenlake.aio.matching import MatchingListener, watch
+from zenlake.api.cancellation import (
+    CancellationToken,
+    cancel_with,
+    only_query_of,
+    refuse_cancelled,
+)
+from zenlake.api.entity import check_declared
 from zenlake.api.matching import MatchingStatus
 from zenlake.api.options import IntoEncoding
-from zenlake.api.querier import CancellationToken, Reply, refuse_cancelled
 from zenlake.api.querier import Querier as SyncQuerier
+from zenlake.api.reply import Reply
 from zenlake.engine.channel import Channel
 from zenlake.keys import KeyExpr
 from zenlake.keys.parameters import IntoParameters
@@ -27,7 +35,6 @@ from zenlake.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from zenlake.aio.session import Session
 
 __all__ = ["Querier", "Replies"]
 
@@ -41,10 +48,12 @@ class Replies(Handler[Reply]):
 
     __slots__ = ("_kept", "_runtime", "_token")
 
-    def __init__(self, session: Session, token: CancellationToken, channel: Channel, kept: bool):
+    def __init__(
+        self, session: AwaitingCore, token: CancellationToken, channel: Channel, kept: bool
+    ):
         """`token` ends the query; `kept`: a callback is told, so that it ends by itself."""
         super().__init__(channel, "Reply")
-        self._runtime = session._runtime
+        self._runtime = session.runtime
         self._token = token
         self._kept = kept
 
@@ -57,7 +66,7 @@ class Replies(Handler[Reply]):
         """All replies, until the last."""
         if self._kept:
             raise TypeError("a function is called with the replies: there is nothing to take")
-        return self._iterate(self)
+        return iterate(self, self)
 
     async def __aenter__(self) -> Self:
         """Itself."""
@@ -84,7 +93,7 @@ class Replies(Handler[Reply]):
 
 
 def ask(
-    session: Session,
+    session: AwaitingCore,
     given: Given[Reply],
     token: CancellationToken | None,
     asking: Callable[[Any, CancellationToken], object],
@@ -93,12 +102,12 @@ def ask(
     refuse_cancelled(token)
     own = CancellationToken()
     asking(on_this_loop(given), own)
-    ((_, channel, is_callback),) = own._running
+    channel, is_callback = only_query_of(own)
     if token is not None:
-        token._add(own.cancel, channel, is_callback)
+        cancel_with(token, own.cancel, channel, is_callback)
     replies = Replies(session, own, channel, is_callback or is_task(given))
     if is_task(given):
-        session._start(deliver(channel, given, "get"), replies)
+        session.tasks.start(deliver(channel, given, "get"), replies)
     return replies
 
 
@@ -164,5 +173,5 @@ class Querier(Declared[SyncQuerier]):
 
         Parameters as of `zenlake.Querier.declare_matching_listener`.
         """
-        self._inner._check()
-        return watch(self._session, self._inner._entity, handler)
+        check_declared(self._inner)
+        return watch(self._session, self._inner.entity, handler)

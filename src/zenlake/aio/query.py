@@ -23,7 +23,7 @@ from zenlake.values import (
 from zenlake.values.qos import QOS_BLOCK, QOS_PRIORITY
 
 if TYPE_CHECKING:
-    from zenlake.aio.publish import Sending
+    from zenlake.aio.core import Sending
     from zenlake.engine.runtime import Runtime
     from zenlake.node.entities import IncomingQuery
 
@@ -91,7 +91,7 @@ class Query:
     async def _room(self) -> bool:
         """Wait while the queue towards the querier is full; False if the reply is dropped."""
         await self._sending.yield_to_loop()
-        incoming = self._inner._incoming
+        incoming = self._inner.incoming
         query = incoming.branch.query
         priority = query.qos & QOS_PRIORITY
         outbox = query.source.outbox_for(priority, True)
@@ -184,8 +184,8 @@ class Query:
     def __del__(self) -> None:
         """Finalised with its last reference, by the loop."""
         inner = getattr(self, "_inner", None)
-        if inner is not None and not inner._incoming.done and not inner._runtime.closed:
-            inner._runtime.loop.soon(inner.drop)
+        if inner is not None and not inner.incoming.done and not inner.runtime.closed:
+            inner.runtime.loop.soon(inner.drop)
 
     def __str__(self) -> str:
         """What is asked."""

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from zenlake.aio.entity import Given, is_task, on_this_loop
-from zenlake.aio.handler import Handler
+from zenlake.aio.handler import Handler, iterate
 from zenlake.clock import ZenohId
 from zenlake.config import Config
 from zenlake.engine.assembly import fresh_zid
@@ -67,7 +67,7 @@ class Scout:
 
     def __aiter__(self) -> AsyncGenerator[Hello, None]:
         """All nodes that are found, until it is stopped."""
-        return self._handler()._iterate(self)
+        return iterate(self._handler(), self)
 
     def __await__(self) -> Generator[Any, None, Self]:
         """Itself: it looks already."""

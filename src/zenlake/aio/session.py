@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
-from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self
 
+from zenlake.aio.core import AwaitingCore
 from zenlake.aio.entity import Declared, Declaring, Given, function_of, on_this_loop
 from zenlake.aio.info import SessionInfo
 from zenlake.aio.liveliness import Liveliness
-from zenlake.aio.publish import Publisher, Sending
+from zenlake.aio.publish import Publisher
 from zenlake.aio.querier import Querier, Replies, ask
 from zenlake.aio.query import Query
 from zenlake.aio.queryable import Queryable
 from zenlake.aio.subscribe import Subscriber
 from zenlake.api.acknowledge import Acknowledgement
+from zenlake.api.cancellation import CancellationToken
+from zenlake.api.consolidation import IntoQueryConsolidation
+from zenlake.api.core import open_runtime, publication_of
 from zenlake.api.options import IntoEncoding, StampCallback, locality, qos_byte
-from zenlake.api.publish import PutOutcome
-from zenlake.api.querier import CancellationToken, IntoQueryConsolidation, Reply
+from zenlake.api.outcome import PutOutcome
+from zenlake.api.queryable import declare_queryable_of
+from zenlake.api.reply import Reply
 from zenlake.api.session import Session as SyncSession
 from zenlake.clock import Timestamp, ZenohId
 from zenlake.config import Config
 from zenlake.engine.runtime import Runtime
-from zenlake.engine.tasks import join_tasks
 from zenlake.keys import IntoKeyExpr, IntoSelector, KeyExpr
 from zenlake.node.entities import IncomingQuery
 from zenlake.node.sample import Sample
@@ -61,7 +63,7 @@ async def _open(config: Config, timestamp_callback: StampCallback | None) -> Ses
     return Session(SyncSession(await Runtime.open_async(config), timestamp_callback))
 
 
-class Session:
+class Session(AwaitingCore):
     """A program's place in the network: publish, subscribe, query and reply through it.
 
     It belongs to the loop on which it was opened, and all its links and timers run there.
@@ -69,11 +71,8 @@ class Session:
 
     def __init__(self, inner: SyncSession) -> None:
         """Made by `open`."""
+        super().__init__(inner)
         self._inner = inner
-        self._runtime = inner._runtime
-        self._sending = Sending()
-        #: Tasks that call coroutine functions, and what lives as long as they do.
-        self._tasks: dict[asyncio.Task[None], object] = {}
         self._owner = True
 
     @classmethod
@@ -92,12 +91,6 @@ class Session:
 
     # ---------------------------------------------------------------------------------- life
 
-    def _start(self, work: Coroutine[Any, Any, None], owner: object) -> None:
-        """Have a task run until it is done, or the session is closed."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = owner
-        task.add_done_callback(lambda task: self._tasks.pop(task, None))
-
     async def close(self, /) -> None:
         """Close it and all that is declared on it; closing twice does no harm.
 
@@ -105,27 +98,20 @@ class Session:
         everything at once.
         """
         if not self._owner:
-            await self._end_tasks()
+            await self.tasks.end()
             return
         try:
-            await self._end_tasks()
+            await self.tasks.end()
         finally:
             try:
-                await self._runtime.close_async()
+                await self.runtime.close_async()
             finally:
                 self._inner.close()
-                await self._end_tasks()
-
-    async def _end_tasks(self) -> None:
-        # A callback may close its own session: it is not made to wait for itself.
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await join_tasks(tasks)
+                await self.tasks.end()
 
     def is_closed(self, /) -> bool:
         """Whether it is closed."""
-        return self._runtime.closed
+        return self.runtime.closed
 
     async def __aenter__(self) -> Self:
         """Itself."""
@@ -142,7 +128,7 @@ class Session:
 
     def __del__(self) -> None:
         """Closed with its last reference, which is later than a program should leave it to."""
-        runtime = getattr(self, "_runtime", None)
+        runtime = getattr(self, "runtime", None)
         if runtime is not None and not runtime.closed and self._owner:
             warnings.warn(f"unclosed session {self!r}", ResourceWarning, source=self, stacklevel=2)
             runtime.loop.soon(self._inner.close)
@@ -216,18 +202,19 @@ class Session:
 
         Parameters as of `zenlake.Session.put`.
         """
-        published = self._inner._put(
-            key_expr,
+        qos = qos_byte(congestion_control, priority, express)
+        destination = locality(allowed_destination)
+        publication = publication_of(self.core, key_expr, qos, encoding, destination)
+        push = self.core.builder.put(
+            publication,
             payload,
-            encoding,
-            qos_byte(congestion_control, priority, express),
+            None,
             attachment,
             timestamp,
             timestamp_instrumentation,
-            locality(allowed_destination),
             source_info,
         )
-        await self._sending.send(published.publication, published.push)
+        await self.sending.send(publication, push)
 
     def try_put(
         self,
@@ -281,16 +268,13 @@ class Session:
 
         Parameters as of `zenlake.Session.delete`.
         """
-        published = self._inner._delete(
-            key_expr,
-            qos_byte(congestion_control, priority, express),
-            attachment,
-            timestamp,
-            timestamp_instrumentation,
-            locality(allowed_destination),
-            source_info,
+        qos = qos_byte(congestion_control, priority, express)
+        destination = locality(allowed_destination)
+        publication = publication_of(self.core, key_expr, qos, None, destination)
+        push = self.core.builder.delete(
+            publication, attachment, timestamp, timestamp_instrumentation, source_info
         )
-        await self._sending.send(published.publication, published.push)
+        await self.sending.send(publication, push)
 
     def declare_publisher(
         self,
@@ -366,13 +350,15 @@ class Session:
             raise TypeError("replies are awaited: give a queryable a coroutine function")
 
         async def declare() -> Queryable:
-            runtime = self._inner._open()
-            sending = self._sending
+            runtime = open_runtime(self.core)
+            sending = self.sending
 
             def query(incoming: IncomingQuery) -> Query:
                 return Query(runtime, sending, incoming)
 
-            inner = self._inner._queryable(key_expr, given, query, complete, allowed_origin)
+            inner = declare_queryable_of(
+                self.core, key_expr, given, query, complete, allowed_origin
+            )
             return Queryable(self, inner, handler)
 
         return Declaring(declare())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
+from zenlake.api.core import SessionCore
 from zenlake.api.release import later
 from zenlake.clock import ZenohId
 from zenlake.engine.handlers import (
@@ -25,7 +26,6 @@ from zenlake.values import EntityGlobalId
 if TYPE_CHECKING:
     from typing import Self
 
-    from zenlake.api.session import Session
     from zenlake.engine.runtime import Runtime
     from zenlake.node.programs.local import Local
 
@@ -46,7 +46,7 @@ def forgotten(entity: Declared) -> None:
     Each class has it as its own. Inherited from a compiled class by an interpreted one it would
     lose the exception that is raised just then, and the interpreter with it.
     """
-    if not getattr(entity, "_gone", True) and not entity._runtime.closed:
+    if not getattr(entity, "gone", True) and not entity._runtime.closed:
         later(entity._end)
 
 
@@ -56,16 +56,17 @@ class Declared:
 
     WHAT: ClassVar[str] = "entity"
 
-    def __init__(self, session: Session, background: bool = False) -> None:
+    def __init__(self, session: SessionCore, background: bool = False) -> None:
         """`background`: it lives on when the program forgets it."""
-        self._session: Session = session
-        self._runtime: Runtime = session._runtime
-        self._gone: bool = False
+        self._session: SessionCore = session
+        self._runtime: Runtime = session.runtime
+        #: Whether it was undeclared, for the awaiting entity around it.
+        self.gone: bool = False
         if background:
-            session._keep(self)
+            session.kept.add(self)
 
     def _check(self) -> None:
-        if self._gone:
+        if self.gone:
             raise ZError(f"Undeclared {self.WHAT}: it was undeclared before; declare another")
 
     def _withdraw(self, local: Local) -> None:
@@ -77,10 +78,10 @@ class Declared:
         self._end()
 
     def _end(self) -> None:
-        if self._gone:
+        if self.gone:
             return
-        self._gone = True
-        self._session._forget(self)
+        self.gone = True
+        self._session.kept.discard(self)
         runtime = self._runtime
         if runtime.closed:
             return
@@ -105,30 +106,31 @@ class Declared:
 class Receiving(Declared, Generic[H]):
     """Something declared that has a handler."""
 
-    def __init__(self, session: Session, receiver: Receiver) -> None:
+    def __init__(self, session: SessionCore, receiver: Receiver) -> None:
         """The handler in the form that the program gave it."""
         super().__init__(session, receiver.is_callback)
-        self._receiver: Receiver = receiver
+        #: For the awaiting entity around it.
+        self.receiver: Receiver = receiver
 
     @property
     def handler(self) -> H:
         """The channel to take from, or the object given beside a callback; None for a callback."""
         self._check()
-        handler: Any = self._receiver.handler
+        handler: Any = self.receiver.handler
         return handler  # type: ignore[no-any-return]
 
     @property
     def stats(self) -> HandlerStats:
         """What was received, delivered and dropped so far."""
-        return HandlerStats(self._receiver.channel)
+        return HandlerStats(self.receiver.channel)
 
     def _handler(self) -> Any:
         self._check()
-        return self._receiver.handler
+        return self.receiver.handler
 
     def _iterate(self) -> Iterator[Any]:
         self._check()
-        receiver = self._receiver
+        receiver = self.receiver
         if not receiver.is_callback:
             # `for sample in session.declare_subscriber(key)`: the loop is all that holds it.
             return Handler[Any](receiver.channel, receiver.of, self)
@@ -136,18 +138,31 @@ class Receiving(Declared, Generic[H]):
         return iter(handler)
 
 
+def check_declared(entity: Declared) -> None:
+    """Refuse to use an entity that was undeclared."""
+    entity._check()
+
+
+def end(entity: Declared) -> None:
+    """Undeclare an entity unless that was done before."""
+    entity._end()
+
+
 def entity_id(zid: bytes, eid: int) -> EntityGlobalId:
     """The id of an entity of this node, for programs."""
     return EntityGlobalId(ZenohId(zid), eid)
 
 
-def receiver_of(session: Session, handler: object, of: str, key: KeyExpr | str = "") -> Receiver:
+def receiver_of(
+    session: SessionCore, handler: object, of: str, key: KeyExpr | str = ""
+) -> Receiver:
     """A receiver that the session's engine feeds."""
     name = f"zenlake {of.lower()} {key}"
     receiver = Receiver(handler, of, name)
-    runtime = session._runtime
+    runtime = session.runtime
     receiver.attach(runtime.mark, runtime.on_loop, runtime.poll_for, runtime.node.drops)
     return receiver
 
 
-__all__ += ["Beside", "Called", "Handler", "Queued", "entity_id", "forgotten", "receiver_of"]
+__all__ += ["Beside", "Called", "Handler", "Queued", "check_declared", "end", "entity_id"]
+__all__ += ["forgotten", "receiver_of"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
+    from zenlake.api.cancellation import CancellationToken
+    from zenlake.api.consolidation import IntoQueryConsolidation
     from zenlake.api.options import IntoEncoding
-    from zenlake.api.querier import CancellationToken, IntoQueryConsolidation
     from zenlake.keys.parameters import IntoParameters
     from zenlake.values import (
         CongestionControl,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final, overload
 
+from zenlake.api.core import SessionCore, open_runtime
 from zenlake.api.entity import Beside, Called, H, Queued, Receiving, forgotten, receiver_of
 from zenlake.clock import ZenohId
 from zenlake.engine.handlers import Receiver
@@ -15,7 +16,6 @@ from zenlake.transport.multilink import Purpose
 from zenlake.values import Reliability, SampleKind, WhatAmI
 
 if TYPE_CHECKING:
-    from zenlake.api.session import Session
     from zenlake.engine.handlers import Handler
 
 __all__ = [
@@ -302,7 +302,7 @@ class EventsListener(Receiving[H], Generic[E, H]):
 
     def __init__(
         self,
-        session: Session,
+        session: SessionCore,
         receiver: Receiver,
         make: Callable[[SampleKind, Neighbour], E | None],
         history: bool,
@@ -319,8 +319,8 @@ class EventsListener(Receiving[H], Generic[E, H]):
                 channel.commit()
 
         self._on_session: Callable[[Neighbour, bool], None] = on_session
-        session._channels.add(channel)
-        runtime = session._runtime
+        session.channels.add(channel)
+        runtime = session.runtime
         with runtime.locked():
             if history:
                 for neighbour in runtime.neighbours():
@@ -342,11 +342,11 @@ class EventsListener(Receiving[H], Generic[E, H]):
         return self._iterate()
 
     def _end(self) -> None:
-        if not self._gone:
+        if not self.gone:
             super()._end()
             self._runtime.remove_session_listener(self._on_session)
-            self._session._channels.discard(self._receiver.channel)
-            self._receiver.channel.end()
+            self._session.channels.discard(self.receiver.channel)
+            self.receiver.channel.end()
 
 
 class TransportEventsListener(EventsListener[TransportEvent, H]):
@@ -376,16 +376,16 @@ def _link_event(kind: SampleKind, neighbour: Neighbour) -> LinkEvent | None:
 class SessionInfo:
     """What a session knows of the network right now."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionCore) -> None:
         """Made by `Session.info`."""
-        self._session: Session = session
+        self._session: SessionCore = session
 
     def zid(self, /) -> ZenohId:
         """The session's own id."""
-        return self._session.zid()
+        return ZenohId(self._session.runtime.zid)
 
     def _neighbours(self) -> list[Neighbour]:
-        runtime = self._session._runtime
+        runtime = self._session.runtime
         return [] if runtime.closed else runtime.neighbours()
 
     def _sessions(self) -> list[Neighbour]:
@@ -437,7 +437,7 @@ class SessionInfo:
                 callback and an object to reach as `handler`.
         """
         session = self._session
-        session._open()
+        open_runtime(session)
         receiver = receiver_of(session, handler, "TransportEvent")
         return TransportEventsListener(session, receiver, _transport_event, bool(history))
 
@@ -463,7 +463,7 @@ class SessionInfo:
                 callback and an object to reach as `handler`.
         """
         session = self._session
-        session._open()
+        open_runtime(session)
         receiver = receiver_of(session, handler, "LinkEvent")
         return LinkEventsListener(session, receiver, _link_event, bool(history))
 

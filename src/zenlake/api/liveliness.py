@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
+from zenlake.api.cancellation import CancellationToken, refuse_cancelled
+from zenlake.api.core import SessionCore, open_runtime
 from zenlake.api.entity import Beside, Called, Declared, H, Queued, forgotten, receiver_of
 from zenlake.api.options import seconds
-from zenlake.api.querier import CancellationToken, Reply, refuse_cancelled, watch
+from zenlake.api.querier import watch
+from zenlake.api.reply import Reply
 from zenlake.api.subscribe import Subscriber
 from zenlake.engine.handlers import ReplyQueue, TokenQueue
 from zenlake.keys import IntoKeyExpr, KeyExpr
@@ -14,7 +17,6 @@ from zenlake.node.entities import Token
 from zenlake.node.sample import Sample
 
 if TYPE_CHECKING:
-    from zenlake.api.session import Session
     from zenlake.engine.handlers import Handler
     from zenlake.node.programs.local import Local
 
@@ -30,7 +32,7 @@ class LivelinessToken(Declared):
 
     WHAT: ClassVar[str] = "liveliness token"
 
-    def __init__(self, session: Session, entity: Token) -> None:
+    def __init__(self, session: SessionCore, entity: Token) -> None:
         """Made by `Liveliness.declare_token`."""
         super().__init__(session)
         self._entity: Token = entity
@@ -47,9 +49,9 @@ class LivelinessToken(Declared):
 class Liveliness:
     """What a session can do about liveliness."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionCore) -> None:
         """Made by `Session.liveliness`."""
-        self._session: Session = session
+        self._session: SessionCore = session
 
     def declare_token(self, /, key_expr: IntoKeyExpr) -> LivelinessToken:
         """Be alive under a key.
@@ -58,7 +60,7 @@ class Liveliness:
             key_expr: A key expression, as text or as a `KeyExpr`.
         """
         key = KeyExpr.of(key_expr)
-        with self._session._open().locked() as node:
+        with open_runtime(self._session).locked() as node:
             return LivelinessToken(self._session, node.local.liveliness.token(str(key)))
 
     @overload
@@ -112,7 +114,7 @@ class Liveliness:
         key = KeyExpr.of(key_expr)
         refuse_cancelled(cancellation_token)
         session = self._session
-        runtime = session._open()
+        runtime = open_runtime(session)
         patience = seconds(timeout, runtime.node.settings.query_timeout)
         receiver = receiver_of(session, handler, "Reply", key)
         sink = ReplyQueue(receiver.channel, Reply)
@@ -155,7 +157,7 @@ class Liveliness:
         """
         key = KeyExpr.of(key_expr)
         session = self._session
-        runtime = session._open()
+        runtime = open_runtime(session)
         receiver = receiver_of(session, handler, "Sample", key)
         with runtime.locked() as node:
             sink = TokenQueue(receiver.channel)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
+from zenlake.api.core import SessionCore
 from zenlake.api.entity import H, Receiving, forgotten, receiver_of
 from zenlake.engine.handlers import Receiver, StatusQueue
 from zenlake.node.entities import LocalQuerier, Publication
 
 if TYPE_CHECKING:
-    from zenlake.api.session import Session
     from zenlake.node.programs.local import Local
 
-__all__ = ["MatchingListener", "MatchingStatus"]
+__all__ = ["MatchingListener", "MatchingStatus", "watch_matching"]
 
 
 @final
@@ -59,7 +59,7 @@ class MatchingListener(Receiving[H]):
 
     def __init__(
         self,
-        session: Session,
+        session: SessionCore,
         receiver: Receiver,
         entity: Publication | LocalQuerier,
         sink: StatusQueue,
@@ -68,18 +68,6 @@ class MatchingListener(Receiving[H]):
         super().__init__(session, receiver)
         self._entity: Publication | LocalQuerier = entity
         self._sink: StatusQueue = sink
-
-    @classmethod
-    def _watch(
-        cls, session: Session, entity: Publication | LocalQuerier, handler: object
-    ) -> MatchingListener[Any]:
-        """Begin to listen; told at once if the status is true already."""
-        receiver = receiver_of(session, handler, "MatchingStatus", entity.key)
-        sink = StatusQueue(receiver.channel, MatchingStatus)
-        with session._runtime.locked() as node:
-            listener: MatchingListener[Any] = cls(session, receiver, entity, sink)
-            node.local.matching.watch(entity, sink)
-        return listener
 
     def recv(self, /) -> MatchingStatus:
         """The next change; waits for it."""
@@ -102,3 +90,15 @@ class MatchingListener(Receiving[H]):
         """What it watches."""
         self._check()
         return f"<MatchingListener {self._entity.key}>"
+
+
+def watch_matching(
+    session: SessionCore, entity: Publication | LocalQuerier, handler: object
+) -> MatchingListener[Any]:
+    """Begin to listen; the handler hears at once of a status that is true already."""
+    receiver = receiver_of(session, handler, "MatchingStatus", entity.key)
+    sink = StatusQueue(receiver.channel, MatchingStatus)
+    with session.runtime.locked() as node:
+        listener: MatchingListener[Any] = MatchingListener(session, receiver, entity, sink)
+        node.local.matching.watch(entity, sink)
+    return listener

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from zenlake.api.core import SessionCore
 from zenlake.api.entity import receiver_of
 from zenlake.api.reply import GetReplyQueue
 from zenlake.engine.locked import LockedNode
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME
 from zenlake.keys.selector import Selector
 from zenlake.values.qos import QOS_BLOCK, QOS_DEFAULT
-
-if TYPE_CHECKING:
-    from zenlake.api.session import Session
 
 #: How many selectors are remembered.
 SELECTORS: Final = 1 << 10
@@ -45,7 +43,7 @@ class PlainGets:
         self._timeout: float = timeout
         self._selectors: dict[str, ParsedSelector] = {}
 
-    def get(self, session: Session, selector: str, handler: object) -> object:
+    def get(self, session: SessionCore, selector: str, handler: object) -> object:
         """Send a query, and give the handler that the replies come to."""
         parsed = self._selectors.get(selector)
         if parsed is None:
@@ -54,7 +52,7 @@ class PlainGets:
                 self._selectors = {}
             self._selectors[selector] = parsed
         receiver = receiver_of(session, handler, "Reply", parsed.key)
-        with LockedNode(session._runtime) as node:
+        with LockedNode(session.runtime) as node:
             node.local.get(
                 parsed.key,
                 parsed.parameters,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, final, overload
 
+from zenlake.api.core import SessionCore
 from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id, forgotten
-from zenlake.api.matching import MatchingListener, MatchingStatus
+from zenlake.api.matching import MatchingListener, MatchingStatus, watch_matching
 from zenlake.api.options import (
     IntoEncoding,
     closed_error,
     payload_bytes,
 )
+from zenlake.api.outcome import PutOutcome, attempt
 from zenlake.api.push import PushBuilder
 from zenlake.clock import Timestamp
 from zenlake.keys import KeyExpr
@@ -30,54 +31,11 @@ from zenlake.values import (
 from zenlake.wire.codec_network import Push
 
 if TYPE_CHECKING:
-    from zenlake.api.session import Session
     from zenlake.engine.handlers import Handler
     from zenlake.node.programs.local import Local
 
 
-__all__ = ["Publisher", "PutOutcome"]
-
-
-class PutOutcome(Enum):
-    """What became of a sample that was tried; true if it was queued wherever it goes."""
-
-    QUEUED = "queued"
-    NOBODY_LISTENS = "nobody listens"
-    QUEUE_FULL = "the queue towards a neighbour, or a channel of this session, is full"
-
-    @property
-    def reason(self) -> str:
-        """Why, in words."""
-        return self.value
-
-    def __bool__(self) -> bool:
-        """Whether it was queued."""
-        return self is PutOutcome.QUEUED
-
-
-def attempt(publication: Publication, push: Push) -> PutOutcome:
-    """Publish without waiting."""
-    if publication.congestion:
-        # What may wait is sent under the same byte by a twin that does not.
-        patient = publication
-        publication = Publication(
-            patient.node,
-            patient.routes,
-            patient.eid,
-            patient.key,
-            patient.qos,
-            patient.reliable,
-            patient.encoding,
-            patient.schema,
-            patient.destination,
-        )
-        publication.congestion = 0
-        publication.impatient = True
-    if not publication.publish(push):
-        return PutOutcome.QUEUE_FULL
-    if not publication.remotes and not publication.locals:
-        return PutOutcome.NOBODY_LISTENS
-    return PutOutcome.QUEUED
+__all__ = ["Publisher"]
 
 
 @final
@@ -86,24 +44,25 @@ class Publisher(Declared):
 
     WHAT: ClassVar[str] = "publisher"
 
-    def __init__(self, session: Session, publication: Publication, encoding: Encoding) -> None:
+    def __init__(self, session: SessionCore, publication: Publication, encoding: Encoding) -> None:
         """Made by `Session.declare_publisher`."""
         super().__init__(session)
-        self._publication: Publication = publication
+        #: For the awaiting publisher around it.
+        self.publication: Publication = publication
         self._encoding: Encoding = encoding
-        self._push: PushBuilder = session._push
+        self.builder: PushBuilder = session.builder
 
     @property
     def id(self) -> EntityGlobalId:
         """Its id, which no other entity has."""
         self._check()
-        return entity_id(self._runtime.zid, self._publication.eid)
+        return entity_id(self._runtime.zid, self.publication.eid)
 
     @property
     def key_expr(self) -> KeyExpr:
         """What it publishes on."""
         self._check()
-        return self._publication.key_expr
+        return self.publication.key_expr
 
     @property
     def encoding(self) -> Encoding:
@@ -115,26 +74,26 @@ class Publisher(Declared):
     def congestion_control(self) -> CongestionControl:
         """What happens when the queue towards a neighbour is full."""
         self._check()
-        return QoS.from_byte(self._publication.qos).congestion_control
+        return QoS.from_byte(self.publication.qos).congestion_control
 
     @property
     def priority(self) -> Priority:
         """How urgent its samples are."""
         self._check()
-        return QoS.from_byte(self._publication.qos).priority
+        return QoS.from_byte(self.publication.qos).priority
 
     @property
     def reliability(self) -> Reliability:
         """Whether lost samples are repeated."""
         self._check()
-        return Reliability.RELIABLE if self._publication.reliable else Reliability.BEST_EFFORT
+        return Reliability.RELIABLE if self.publication.reliable else Reliability.BEST_EFFORT
 
     @property
     def matching_status(self) -> MatchingStatus:
         """Whether it has a matching subscriber now."""
         self._check()
         with self._runtime.locked() as node:
-            return MatchingStatus(node.local.matching.of_publisher(self._publication))
+            return MatchingStatus(node.local.matching.of_publisher(self.publication))
 
     def __del__(self) -> None:
         """Undeclared with its last reference."""
@@ -165,7 +124,7 @@ class Publisher(Declared):
             timestamp_instrumentation: At which points of its route times are taken.
             source_info: Which entity published it, and as its how-manieth sample.
         """
-        if self._gone or self._runtime.closed:
+        if self.gone or self._runtime.closed:
             self._refuse()
         if (
             encoding is None
@@ -173,11 +132,11 @@ class Publisher(Declared):
             and timestamp is None
             and source_info is None
             and timestamp_instrumentation is None
-            and not self._push.stamped
+            and not self.builder.stamped
         ):
-            self._publication.put(payload if type(payload) is bytes else payload_bytes(payload))
+            self.publication.put(payload if type(payload) is bytes else payload_bytes(payload))
             return
-        self._publication.publish(
+        self.publication.publish(
             self._put(
                 payload, encoding, attachment, timestamp, timestamp_instrumentation, source_info
             )
@@ -207,7 +166,7 @@ class Publisher(Declared):
         push = self._put(
             payload, encoding, attachment, timestamp, timestamp_instrumentation, source_info
         )
-        return attempt(self._publication, push)
+        return attempt(self.publication, push)
 
     def delete(
         self,
@@ -226,7 +185,7 @@ class Publisher(Declared):
             timestamp_instrumentation: At which points of its route times are taken.
             source_info: Which entity published it, and as its how-manieth sample.
         """
-        self._publication.publish(
+        self.publication.publish(
             self._delete(attachment, timestamp, timestamp_instrumentation, source_info)
         )
 
@@ -241,10 +200,10 @@ class Publisher(Declared):
         instrumentation: TimestampInstrumentation | None,
         source_info: SourceInfo | None,
     ) -> Push:
-        if self._gone or self._runtime.closed:
+        if self.gone or self._runtime.closed:
             self._refuse()
-        return self._push.put(
-            self._publication,
+        return self.builder.put(
+            self.publication,
             payload,
             encoding,
             attachment,
@@ -260,10 +219,10 @@ class Publisher(Declared):
         instrumentation: TimestampInstrumentation | None,
         source_info: SourceInfo | None,
     ) -> Push:
-        if self._gone or self._runtime.closed:
+        if self.gone or self._runtime.closed:
             self._refuse()
-        return self._push.delete(
-            self._publication, attachment, timestamp, instrumentation, source_info
+        return self.builder.delete(
+            self.publication, attachment, timestamp, instrumentation, source_info
         )
 
     @overload
@@ -286,12 +245,12 @@ class Publisher(Declared):
                 callback and an object to reach as `handler`.
         """
         self._check()
-        return MatchingListener._watch(self._session, self._publication, handler)
+        return watch_matching(self._session, self.publication, handler)
 
     def _withdraw(self, local: Local) -> None:
-        local.unpublish(self._publication)
+        local.unpublish(self.publication)
 
     def __repr__(self) -> str:
         """What it publishes on."""
         self._check()
-        return f"<Publisher {self._publication.key}>"
+        return f"<Publisher {self.publication.key}>"

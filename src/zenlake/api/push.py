@@ -23,7 +23,7 @@ from zenlake.wire.codec_network import Push
 from zenlake.wire.codec_zenoh import Del, Put
 from zenlake.wire.codec_zenoh import Timestamp as WireTimestamp
 
-__all__ = ["Published", "PushBuilder"]
+__all__ = ["PushBuilder"]
 
 
 class PushBuilder:
@@ -84,14 +84,3 @@ class PushBuilder:
                 return None
             timestamp = self._runtime.new_timestamp()
         return wire_timestamp(timestamp)
-
-
-class Published:
-    """A message and the publication that it goes out on: what a driver sends."""
-
-    __slots__ = ("publication", "push")
-
-    def __init__(self, publication: Publication, push: Push) -> None:
-        """Not sent yet."""
-        self.publication: Publication = publication
-        self.push: Push = push

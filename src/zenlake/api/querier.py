@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, ClassVar, Final, final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
+from zenlake.api.cancellation import CancellationToken, cancel_with, refuse_cancelled
+from zenlake.api.consolidation import IntoQueryConsolidation, QueryConsolidation
+from zenlake.api.core import SessionCore, open_runtime
 from zenlake.api.entity import (
     Beside,
     Called,
@@ -17,7 +19,7 @@ from zenlake.api.entity import (
     forgotten,
     receiver_of,
 )
-from zenlake.api.matching import MatchingListener, MatchingStatus
+from zenlake.api.matching import MatchingListener, MatchingStatus, watch_matching
 from zenlake.api.options import (
     IntoEncoding,
     closed_error,
@@ -26,10 +28,8 @@ from zenlake.api.options import (
     payload_bytes,
     source_on_wire,
 )
-from zenlake.api.reply import GetReplyQueue, Reply, ReplyError
-from zenlake.engine.channel import Channel
+from zenlake.api.reply import GetReplyQueue, Reply
 from zenlake.engine.handlers import Receiver
-from zenlake.errors import ZError
 from zenlake.keys import KeyExpr, Parameters
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME, IntoParameters
 from zenlake.node.entities import LocalQuerier
@@ -47,99 +47,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from zenlake.api.get_options import AskOptions
-    from zenlake.api.session import Session
     from zenlake.engine.handlers import Handler
     from zenlake.node.programs.local import Local
 
-__all__ = ["CancellationToken", "Querier", "QueryConsolidation", "Reply", "ReplyError"]
-
-
-@final
-class QueryConsolidation:
-    """What becomes of several replies for one key."""
-
-    __slots__ = ("_mode",)
-
-    AUTO: ClassVar[QueryConsolidation]
-    DEFAULT: ClassVar[QueryConsolidation]
-
-    def __init__(self, mode: ConsolidationMode) -> None:
-        """Wrap a mode."""
-        self._mode: ConsolidationMode = mode
-
-    @property
-    def mode(self) -> ConsolidationMode:
-        """The mode."""
-        return self._mode
-
-    def __eq__(self, other: object) -> bool:
-        """Equal by mode."""
-        return isinstance(other, QueryConsolidation) and self._mode is other._mode
-
-    def __hash__(self) -> int:
-        """Equal ones have equal hashes."""
-        return hash(self._mode)
-
-    def __repr__(self) -> str:
-        """How to write it."""
-        return f"QueryConsolidation({self._mode})"
-
-
-QueryConsolidation.AUTO = QueryConsolidation(ConsolidationMode.AUTO)
-QueryConsolidation.DEFAULT = QueryConsolidation.AUTO
-
-IntoQueryConsolidation = ConsolidationMode | QueryConsolidation
-
-
-@final
-class CancellationToken:
-    """Ends queries before their time; one token may be given to many."""
-
-    def __init__(self) -> None:
-        """Not cancelled."""
-        self._lock = Lock()
-        self._cancelled = False
-        self._running: list[tuple[Callable[[], None], Channel, bool]] = []
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether it was cancelled."""
-        return self._cancelled
-
-    def cancel(self, /) -> None:
-        """End all queries it was given to; waits for callbacks that are running.
-
-        From inside such a callback it does not wait: it would wait for itself.
-        """
-        with self._lock:
-            self._cancelled = True
-            running = self._running
-            self._running = []
-        for end, channel, is_callback in running:
-            end()
-            if is_callback:
-                channel.discard()
-        for _, channel, _ in running:
-            channel.join()
-
-    def _add(self, end: Callable[[], None], channel: Channel, is_callback: bool) -> None:
-        with self._lock:
-            self._running = [one for one in self._running if not one[1].ended]
-            self._running.append((end, channel, is_callback))
-            cancelled = self._cancelled
-        if cancelled:
-            self.cancel()
-
-    def __repr__(self) -> str:
-        """Whether it was cancelled."""
-        return f"<CancellationToken {'cancelled' if self._cancelled else 'not cancelled'}>"
-
-
-def refuse_cancelled(token: CancellationToken | None) -> None:
-    """A query that is cancelled before it is sent is not sent."""
-    if token is not None and token.is_cancelled:
-        raise ZError("Query was cancelled: its token is; make a new CancellationToken")
-
+__all__ = ["Querier", "QueryOptions", "watch"]
 
 #: What becomes of several replies for one key, where a program does not say.
 _LATEST: Final = ConsolidationMode.DEFAULT
@@ -150,7 +61,7 @@ class QueryOptions:
 
     def __init__(
         self,
-        session: Session,
+        session: SessionCore,
         target: int,
         consolidation: IntoQueryConsolidation | None,
         accept_replies: ReplyKeyExpr | None,
@@ -184,7 +95,7 @@ class QueryOptions:
         """Send a query, and give the handler that the replies come to."""
         refuse_cancelled(token)
         session = self.session
-        runtime = session._open()
+        runtime = open_runtime(session)
         any_key = self.any_key or ANY_KEY_EXPR in parameters
         if any_key and ANY_KEY_EXPR not in parameters:
             parameters.insert(ANY_KEY_EXPR, "")
@@ -208,7 +119,7 @@ class QueryOptions:
                 body=body,
                 attachment=optional_bytes(attachment),
                 source_info=source_on_wire(source_info),
-                timestamp_stack=session._stamps.begin(instrumentation),
+                timestamp_stack=session.stamps.begin(instrumentation),
                 destination=self.destination,
                 timed=TIME in parameters,
             )
@@ -217,7 +128,7 @@ class QueryOptions:
 
 
 def watch(
-    session: Session,
+    session: SessionCore,
     receiver: Receiver,
     token: CancellationToken | None,
     cancel: Callable[[Local], None],
@@ -225,14 +136,14 @@ def watch(
     """Have a query ended with its token."""
     if token is None:
         return
-    runtime = session._runtime
+    runtime = session.runtime
 
     def end() -> None:
         if not runtime.closed:
             with runtime.locked() as node:
                 cancel(node.local)
 
-    token._add(end, receiver.channel, receiver.is_callback)
+    cancel_with(token, end, receiver.channel, receiver.is_callback)
 
 
 class Querier(Declared):
@@ -250,14 +161,15 @@ class Querier(Declared):
 
     def __init__(
         self,
-        session: Session,
+        session: SessionCore,
         entity: LocalQuerier,
         options: QueryOptions,
         accept_replies: ReplyKeyExpr,
     ) -> None:
         """Made by `Session.declare_querier`."""
         super().__init__(session)
-        self._entity: LocalQuerier = entity
+        #: For the awaiting querier around it.
+        self.entity: LocalQuerier = entity
         self._options: QueryOptions = options
         self._accept_replies: ReplyKeyExpr = accept_replies
 
@@ -265,13 +177,13 @@ class Querier(Declared):
     def id(self) -> EntityGlobalId:
         """Its id, which no other entity has."""
         self._check()
-        return entity_id(self._runtime.zid, self._entity.eid)
+        return entity_id(self._runtime.zid, self.entity.eid)
 
     @property
     def key_expr(self) -> KeyExpr:
         """The key expression of its queries."""
         self._check()
-        return KeyExpr.trusted(self._entity.key)
+        return KeyExpr.trusted(self.entity.key)
 
     @property
     def accept_replies(self) -> ReplyKeyExpr:
@@ -284,7 +196,7 @@ class Querier(Declared):
         """Whether it has a matching queryable now."""
         self._check()
         with self._runtime.locked() as node:
-            return MatchingStatus(node.local.matching.of_querier(self._entity))
+            return MatchingStatus(node.local.matching.of_querier(self.entity))
 
     @overload
     def get(
@@ -324,7 +236,7 @@ class Querier(Declared):
         if self._runtime.closed:
             raise closed_error()
         return self._options.send(
-            self._entity.key,
+            self.entity.key,
             Parameters(parameters),
             handler,
             payload,
@@ -355,12 +267,12 @@ class Querier(Declared):
                 callback and an object to reach as `handler`.
         """
         self._check()
-        return MatchingListener._watch(self._session, self._entity, handler)
+        return watch_matching(self._session, self.entity, handler)
 
     def _withdraw(self, local: Local) -> None:
-        local.unquerier(self._entity)
+        local.unquerier(self.entity)
 
     def __repr__(self) -> str:
         """What it asks about."""
         self._check()
-        return f"<Querier {self._entity.key}>"
+        return f"<Querier {self.entity.key}>"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from zenlake.engine.runtime import Runtime
 
-__all__ = ["Query"]
+__all__ = ["Query", "check_waiting", "send_reply", "wire_name"]
 
 #: How many keys are remembered with the queries that they match.
 NAMES: Final = 1 << 14
@@ -57,59 +57,60 @@ class Query:
     when the program lets go of it. A callback that returns without keeping it has let go of it.
     """
 
-    __slots__ = ("__weakref__", "_incoming", "_runtime")
+    __slots__ = ("__weakref__", "incoming", "runtime")
 
     def __init__(self, runtime: Runtime, incoming: IncomingQuery) -> None:
         """Made by the queryable that is asked."""
-        self._runtime: Runtime = runtime
-        self._incoming: IncomingQuery = incoming
+        # For other modules of zenlake, and no part of the API.
+        self.runtime: Runtime = runtime
+        self.incoming: IncomingQuery = incoming
 
     @property
     def selector(self) -> Selector:
         """What is asked: key expression and parameters."""
-        return Selector(self.key_expr, self._incoming.body.parameters)
+        return Selector(self.key_expr, self.incoming.body.parameters)
 
     @property
     def key_expr(self) -> KeyExpr:
         """Which keys are asked for."""
-        return KeyExpr.trusted(self._incoming.key)
+        return KeyExpr.trusted(self.incoming.key)
 
     @property
     def parameters(self) -> Parameters:
         """The parameters of the query."""
-        return Parameters(self._incoming.body.parameters)
+        return Parameters(self.incoming.body.parameters)
 
     @property
     def payload(self) -> ZBytes | None:
         """The value that came with the query."""
-        body = self._incoming.body.body
+        body = self.incoming.body.body
         return None if body is None else ZBytes(body.payload)
 
     @property
     def encoding(self) -> Encoding | None:
         """What that value is."""
-        body = self._incoming.body.body
+        body = self.incoming.body.body
         return None if body is None else Encoding.from_wire(body.encoding, body.schema or None)
 
     @property
     def attachment(self) -> ZBytes | None:
         """What was added beside the query."""
-        attachment = self._incoming.body.attachment
+        attachment = self.incoming.body.attachment
         return None if attachment is None else ZBytes(attachment)
 
     @property
     def source_info(self) -> SourceInfo | None:
         """Who asked, if they said so."""
-        return source_info_of(self._incoming.body.source_info)
+        return source_info_of(self.incoming.body.source_info)
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
         """Times taken along its route, if the querier wanted them."""
-        return timestamp_stack_of(self._incoming.stack)
+        return timestamp_stack_of(self.incoming.stack)
 
     def accepts_replies(self, /) -> ReplyKeyExpr:
         """Whether replies may be about keys that were not asked for."""
-        if ANY_KEY_EXPR in Parameters(self._incoming.body.parameters):
+        if ANY_KEY_EXPR in Parameters(self.incoming.body.parameters):
             return ReplyKeyExpr.ANY
         return ReplyKeyExpr.MATCHING_QUERY
 
@@ -152,7 +153,7 @@ class Query:
         if express is None:
             name = self._name(key_expr)
             self._check()
-            if reply_value(self._incoming, name, value, head):
+            if reply_value(self.incoming, name, value, head):
                 return
         body = WireReply(body=put_of(head, value))
         self._send_reply(self._matching(key_expr), body, express)
@@ -194,7 +195,7 @@ class Query:
         """
         id, schema = encoding_parts(encoding)
         body = Err(encoding=id, schema=schema, payload=payload_bytes(payload))
-        self._send_reply(self._incoming.key, body, None)
+        self._send_reply(self.incoming.key, body, None)
 
     def _refuse_qos(
         self, congestion_control: CongestionControl | None, priority: Priority | None
@@ -205,7 +206,7 @@ class Query:
         """
         if congestion_control is None and priority is None:
             return
-        own = QoS.from_byte(self._incoming.branch.query.qos)
+        own = QoS.from_byte(self.incoming.branch.query.qos)
         if priority is not None and priority is not own.priority:
             raise LocalError(
                 f"a reply has the priority of its query, {own.priority.name}, and cannot have "
@@ -220,7 +221,7 @@ class Query:
 
     def _matching(self, key_expr: IntoKeyExpr) -> str:
         key = str(key_expr)
-        query_key = self._incoming.key
+        query_key = self.incoming.key
         if key == query_key:
             return key
         if isinstance(key_expr, str):
@@ -235,7 +236,7 @@ class Query:
     def _name(self, key_expr: IntoKeyExpr) -> bytes:
         """A key that it may be answered on, as it stands on the wire."""
         text = key_expr if isinstance(key_expr, str) else str(key_expr)
-        at = (self._incoming.key, text)
+        at = (self.incoming.key, text)
         name = _names.get(at)
         if name is None:
             raw = self._matching(key_expr).encode("utf-8")
@@ -247,24 +248,24 @@ class Query:
         return name
 
     def _check(self) -> None:
-        if self._incoming.done:
+        if self.incoming.done:
             raise ZError(f"the query '{self.selector}' is finalised: it takes no more replies")
-        if self._runtime.closed:
+        if self.runtime.closed:
             raise closed_error()
 
     def _send_reply(self, key: str, body: WireReply | Err, express: bool | None) -> None:
         self._check()
-        with self._runtime.locked() as node:
-            node.local.reply(self._incoming, key, body, express)
+        with self.runtime.locked() as node:
+            node.local.reply(self.incoming, key, body, express)
 
     def drop(self, /) -> None:
         """Finalise it: there will be no more replies from here."""
-        runtime = self._runtime
-        if self._incoming.done or runtime.closed:
+        runtime = self.runtime
+        if self.incoming.done or runtime.closed:
             return
         try:
             with runtime.locked() as node:
-                node.local.finish_query(self._incoming)
+                node.local.finish_query(self.incoming)
         except ZError:
             if not runtime.closed:
                 raise
@@ -279,7 +280,7 @@ class Query:
 
     def __del__(self) -> None:
         """Finalised with its last reference."""
-        if self._incoming.done or self._runtime.closed:
+        if self.incoming.done or self.runtime.closed:
             return
         channel = delivering()
         if channel is not None and channel.delivery.releasing:
@@ -296,3 +297,18 @@ class Query:
     def __repr__(self) -> str:
         """What is asked."""
         return f"<Query {self.selector}>"
+
+
+def check_waiting(query: Query) -> None:
+    """Refuse a reply to a query that is finalised, or whose session is closed."""
+    query._check()
+
+
+def wire_name(query: Query, key_expr: IntoKeyExpr) -> bytes:
+    """Return a key that a query may be answered on, as it stands on the wire."""
+    return query._name(key_expr)
+
+
+def send_reply(query: Query, key: str, body: WireReply | Err) -> None:
+    """Send a reply that is already a message of the wire."""
+    query._send_reply(key, body, None)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from zenlake.api.entity import H, Receiving, entity_id, forgotten
+from zenlake.api.core import SessionCore, open_runtime
+from zenlake.api.entity import H, Receiving, entity_id, forgotten, receiver_of
+from zenlake.api.options import locality
 from zenlake.api.query import Query
-from zenlake.engine.handlers import Receiver
-from zenlake.keys import KeyExpr
-from zenlake.node.entities import LocalQueryable
-from zenlake.values import (
-    EntityGlobalId,
-)
+from zenlake.engine.handlers import QueryQueue, Receiver
+from zenlake.keys import IntoKeyExpr, KeyExpr
+from zenlake.node.entities import IncomingQuery, LocalQueryable
+from zenlake.values import EntityGlobalId, Locality
 
 if TYPE_CHECKING:
-    from zenlake.api.session import Session
     from zenlake.node.programs.local import Local
 
-__all__ = ["Queryable"]
+__all__ = ["Queryable", "declare_queryable_of"]
 
 
 class Queryable(Receiving[H]):
@@ -30,7 +29,7 @@ class Queryable(Receiving[H]):
 
     WHAT: ClassVar[str] = "queryable"
 
-    def __init__(self, session: Session, receiver: Receiver, entity: LocalQueryable) -> None:
+    def __init__(self, session: SessionCore, receiver: Receiver, entity: LocalQueryable) -> None:
         """Made by `Session.declare_queryable`."""
         super().__init__(session, receiver)
         self._entity: LocalQueryable = entity
@@ -68,3 +67,21 @@ class Queryable(Receiving[H]):
         """The key expression that it replies to queries on."""
         self._check()
         return f"<Queryable {self._entity.key}>"
+
+
+def declare_queryable_of(
+    session: SessionCore,
+    key_expr: IntoKeyExpr,
+    handler: object,
+    query: Callable[[IncomingQuery], object],
+    complete: bool | None,
+    allowed_origin: Locality | None,
+) -> Queryable[Any]:
+    """Declare a queryable whose handler is given what `query` makes of each query."""
+    key = KeyExpr.of(key_expr)
+    runtime = open_runtime(session)
+    receiver = receiver_of(session, handler, "Query", key)
+    with runtime.locked() as node:
+        sink = QueryQueue(receiver.channel, query)
+        entity = node.local.queryable(str(key), sink, bool(complete), locality(allowed_origin))
+        return Queryable(session, receiver, entity)

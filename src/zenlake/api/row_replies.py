@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zenlake.api.query import Query
+from zenlake.api.query import Query, send_reply
 from zenlake.node.queries.replies import put_of, reply_value
 from zenlake.wire.codec_zenoh import Del, SourceInfo, Timestamp, put_head
 from zenlake.wire.codec_zenoh import Reply as WireReply
@@ -28,7 +28,7 @@ def reply_row(
     """
     if value is None:
         gone = Del(timestamp=stamp, source_info=source_info, attachment=attachment)
-        query._send_reply(key, WireReply(body=gone), None)
+        send_reply(query, key, WireReply(body=gone))
         return
     head = put_head(
         timestamp=stamp,
@@ -37,5 +37,5 @@ def reply_row(
         source_info=source_info,
         attachment=attachment,
     )
-    if not reply_value(query._incoming, name, value, head):
-        query._send_reply(key, WireReply(body=put_of(head, value)), None)
+    if not reply_value(query.incoming, name, value, head):
+        send_reply(query, key, WireReply(body=put_of(head, value)))

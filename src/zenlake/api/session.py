@@ -5,11 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
+from zenlake.api.acknowledge import Acknowledgement
+from zenlake.api.cancellation import CancellationToken
+from zenlake.api.consolidation import IntoQueryConsolidation
+from zenlake.api.core import OWN, SessionCore, open_runtime
 from zenlake.api.entity import Beside, Called, Declared, H, Queued, entity_id, receiver_of
-from zenlake.api.get import Getting
 from zenlake.api.info import SessionInfo
 from zenlake.api.liveliness import Liveliness
 from zenlake.api.options import (
@@ -19,34 +21,42 @@ from zenlake.api.options import (
     encoding_parts,
     locality,
     qos_byte,
+    seconds,
 )
+from zenlake.api.plain_get import PlainGets
 from zenlake.api.publish import Publisher
-from zenlake.api.put import OWN
+from zenlake.api.querier import Querier, QueryOptions
 from zenlake.api.query import Query
-from zenlake.api.queryable import Queryable
+from zenlake.api.queryable import Queryable, declare_queryable_of
 from zenlake.api.release import later, ready
+from zenlake.api.reply import Reply
 from zenlake.api.subscribe import Subscriber
 from zenlake.clock import Timestamp, ZenohId
 from zenlake.config import Config
-from zenlake.engine.channel import Channel
-from zenlake.engine.handlers import QueryQueue, SampleQueue
+from zenlake.engine.handlers import SampleQueue
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import LocalError
-from zenlake.keys import IntoKeyExpr, KeyExpr
+from zenlake.keys import IntoKeyExpr, IntoSelector, KeyExpr, Selector
 from zenlake.node.entities import IncomingQuery, SampleSink
 from zenlake.node.sample import Sample
 from zenlake.values import (
     CongestionControl,
     Encoding,
     EntityGlobalId,
+    IntoZBytes,
     Locality,
     Priority,
+    QueryTarget,
     Reliability,
+    ReplyKeyExpr,
+    SourceInfo,
     TimestampContext,
+    TimestampInstrumentation,
     WhatAmI,
 )
 
 if TYPE_CHECKING:
+    from zenlake.api.get_options import GetOptions
     from zenlake.engine.handlers import Handler
 
 __all__ = ["Session", "open"]
@@ -65,7 +75,7 @@ def open(
     return Session(Runtime.open(Config() if config is None else config), timestamp_callback)
 
 
-class Session(Getting):
+class Session(SessionCore):
     """A program's place in the network: publish, subscribe, query and reply through it.
 
     It is closed by `close`, at the end of a `with` block, when the program lets go of it and of
@@ -76,10 +86,7 @@ class Session(Getting):
         """Made by `open`."""
         context = TimestampContext(ZenohId(runtime.zid), WhatAmI(1 << runtime.node.mode))
         super().__init__(runtime, TimestampRecorder(runtime, context, timestamp_callback))
-        #: What lives on though the program forgot it: it has a callback.
-        self._kept: set[Declared] = set()
-        #: Channels that the node does not know of, and so does not end.
-        self._channels: set[Channel] = set()
+        self._gets = PlainGets(runtime.node.settings.query_timeout)
         self._declared_keys: dict[str, int] = {}
         self._owner = True
         _sessions.add(self)
@@ -98,27 +105,21 @@ class Session(Getting):
 
     # ---------------------------------------------------------------------------------- life
 
-    def _keep(self, entity: Declared) -> None:
-        self._kept.add(entity)
-
-    def _forget(self, entity: Declared) -> None:
-        self._kept.discard(entity)
-
     def close(self, /) -> None:
         """Close it and all that is declared on it; closing twice does no harm."""
-        runtime = self._runtime
+        runtime = self.runtime
         if not runtime.closed:
             runtime.close()
-        for channel in list(self._channels):
+        for channel in list(self.channels):
             channel.end()
-        self._channels.clear()
-        self._kept.clear()
+        self.channels.clear()
+        self.kept.clear()
         self._plain.clear()
         self._publications.clear()
 
     def is_closed(self, /) -> bool:
         """Whether it is closed."""
-        return self._runtime.closed
+        return self.runtime.closed
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -130,24 +131,24 @@ class Session(Getting):
 
     def __del__(self) -> None:
         """Closed with its last reference."""
-        runtime = getattr(self, "_runtime", None)
+        runtime = getattr(self, "runtime", None)
         if runtime is not None and not runtime.closed and self._owner:
             later(self.close)
 
     def __repr__(self) -> str:
         """Its id."""
-        return f"<Session {self.zid()}{' closed' if self._runtime.closed else ''}>"
+        return f"<Session {self.zid()}{' closed' if self.runtime.closed else ''}>"
 
     # --------------------------------------------------------------------------------- facts
 
     def zid(self, /) -> ZenohId:
         """Its id in the network."""
-        return ZenohId(self._runtime.zid)
+        return ZenohId(self.runtime.zid)
 
     @property
     def id(self) -> EntityGlobalId:
         """Its id as an entity."""
-        return entity_id(self._runtime.zid, OWN)
+        return entity_id(self.runtime.zid, OWN)
 
     @property
     def info(self) -> SessionInfo:
@@ -156,7 +157,7 @@ class Session(Getting):
 
     def new_timestamp(self, /) -> Timestamp:
         """A timestamp later than all that it has made or seen."""
-        return self._runtime.new_timestamp()
+        return self.runtime.new_timestamp()
 
     def liveliness(self, /) -> Liveliness:
         """What it can do about liveliness."""
@@ -173,7 +174,7 @@ class Session(Getting):
             key_expr: A key expression, as text or as a `KeyExpr`.
         """
         key = KeyExpr.of(key_expr)
-        with self._open().locked() as node:
+        with open_runtime(self).locked() as node:
             count = self._declared_keys.get(str(key), 0)
             self._declared_keys[str(key)] = count + 1
             if not count:
@@ -197,7 +198,7 @@ class Session(Getting):
             )
         if count == 1:
             del self._declared_keys[text]
-            with self._open().locked() as node:
+            with open_runtime(self).locked() as node:
                 node.local.undeclare_key(text)
         else:
             self._declared_keys[text] = count - 1
@@ -232,7 +233,7 @@ class Session(Getting):
         id, schema = encoding_parts(encoding)
         qos = qos_byte(congestion_control, priority, express)
         reliable = reliability is not Reliability.BEST_EFFORT
-        with self._open().locked() as node:
+        with open_runtime(self).locked() as node:
             publication = node.local.publisher(
                 str(key), qos, reliable, id, schema, locality(allowed_destination)
             )
@@ -290,7 +291,7 @@ class Session(Getting):
 
             key_expr, passes = Filter.parse(key_expr)
         key = KeyExpr.of(key_expr)
-        runtime = self._open()
+        runtime = open_runtime(self)
         receiver = receiver_of(self, handler, "Sample", key)
         with runtime.locked() as node:
             sink: SampleSink = SampleQueue(receiver.channel)
@@ -349,29 +350,209 @@ class Session(Getting):
             complete: Whether it has all that there is on its key expression.
             allowed_origin: Whether it takes what comes from here, from elsewhere, or both.
         """
-        runtime = self._open()
+        runtime = open_runtime(self)
 
         def query(incoming: IncomingQuery) -> Query:
             return Query(runtime, incoming)
 
-        return self._queryable(key_expr, handler, query, complete, allowed_origin)
+        return declare_queryable_of(self, key_expr, handler, query, complete, allowed_origin)
 
-    def _queryable(
+    # -------------------------------------------------------------------------------- asking
+
+    def _query_options(
         self,
+        target: QueryTarget | None,
+        consolidation: IntoQueryConsolidation | None,
+        accept_replies: ReplyKeyExpr | None,
+        timeout: float | None,
+        qos: int,
+        allowed_destination: Locality | None,
+    ) -> QueryOptions:
+        return QueryOptions(
+            self,
+            (target or QueryTarget.DEFAULT).value,
+            consolidation,
+            accept_replies,
+            seconds(timeout, self.runtime.node.settings.query_timeout),
+            qos,
+            locality(allowed_destination),
+        )
+
+    @overload
+    def get(
+        self,
+        /,
+        selector: IntoSelector,
+        handler: Queued[Reply] = None,
+        **options: Unpack[GetOptions],
+    ) -> Handler[Reply]: ...
+    @overload
+    def get(
+        self,
+        /,
+        selector: IntoSelector,
+        handler: Beside[Reply, H],
+        **options: Unpack[GetOptions],
+    ) -> H: ...
+    @overload
+    def get(
+        self, /, selector: IntoSelector, handler: Called[Reply], **options: Unpack[GetOptions]
+    ) -> None: ...
+    def get(
+        self,
+        /,
+        selector: IntoSelector,
+        handler: object = None,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        allowed_destination: Locality | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> object:
+        """Send a query to the queryables that match a selector; the replies come to the handler.
+
+        Args:
+            selector: A key expression, and parameters behind a `?`.
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+            target: Which of the queryables that match are asked; BEST_MATCHING if not said.
+            consolidation: What becomes of several replies for one key; AUTO if not said.
+            accept_replies: Whether replies may be on keys outside of the key expression.
+            timeout: How long replies may take, in seconds; if not said, as the configuration says.
+            congestion_control: What happens when the queue towards a neighbour is full; BLOCK if
+                not said.
+            priority: Which queue it waits in; DATA if not said.
+            express: Whether it is sent at once, instead of in a batch with others.
+            payload: A value that travels with the query.
+            encoding: What the payload is, such as `"application/json"`.
+            attachment: Bytes that travel beside the payload.
+            allowed_destination: Whether queryables here, elsewhere, or both are asked.
+            source_info: Which entity asks, and as its how-manieth query.
+            cancellation_token: Ends it before its time.
+            timestamp_instrumentation: At which points of its route times are taken.
+        """
+        open_runtime(self)
+        if (
+            type(selector) is str
+            and target is None
+            and consolidation is None
+            and accept_replies is None
+            and timeout is None
+            and congestion_control is None
+            and priority is None
+            and express is None
+            and payload is None
+            and encoding is None
+            and attachment is None
+            and allowed_destination is None
+            and source_info is None
+            and cancellation_token is None
+            and timestamp_instrumentation is None
+        ):
+            return self._gets.get(self, selector, handler)
+        parsed = Selector.of(selector)
+        qos = qos_byte(congestion_control, priority, express, CongestionControl.BLOCK)
+        options = self._query_options(
+            target, consolidation, accept_replies, timeout, qos, allowed_destination
+        )
+        return options.send(
+            str(parsed.key_expr),
+            parsed.parameters,
+            handler,
+            payload,
+            encoding,
+            attachment,
+            source_info,
+            cancellation_token,
+            timestamp_instrumentation,
+        )
+
+    def put_acknowledged(
+        self,
+        /,
         key_expr: IntoKeyExpr,
-        handler: object,
-        query: Callable[[IncomingQuery], object],
-        complete: bool | None,
-        allowed_origin: Locality | None,
-    ) -> Queryable[Any]:
-        """Declare a queryable whose handler is given what `query` makes of each query."""
+        payload: IntoZBytes,
+        *,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        timeout: float = 10.0,
+    ) -> Timestamp:
+        """Publish a value through a storage of its key, and wait until that has it for good.
+
+        Args:
+            key_expr: One key, without wildcards.
+            payload: The value.
+            encoding: What the value is.
+            attachment: What goes along with it.
+            timeout: How long to wait, in seconds.
+
+        Returns:
+            The timestamp that the value was published with.
+
+        Raises:
+            LocalError: No storage answers for the key, or it says why it does not store it.
+        """
+        acknowledgement = Acknowledgement(key_expr)
+        for reply in self.get(
+            acknowledgement.selector,
+            payload=payload,
+            encoding=encoding,
+            attachment=attachment,
+            timeout=timeout,
+        ):
+            stamp = acknowledgement.hear(reply)
+            if stamp is not None:
+                return stamp
+        raise acknowledgement.failure()
+
+    def declare_querier(
+        self,
+        /,
+        key_expr: IntoKeyExpr,
+        *,
+        target: QueryTarget | None = None,
+        consolidation: IntoQueryConsolidation | None = None,
+        accept_replies: ReplyKeyExpr | None = None,
+        timeout: float | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        allowed_destination: Locality | None = None,
+    ) -> Querier:
+        """Declare a querier, for what is asked again and again.
+
+        Args:
+            key_expr: A key expression, as text or as a `KeyExpr`.
+            target: Which of the queryables that match are asked; BEST_MATCHING if not said.
+            consolidation: What becomes of several replies for one key; AUTO if not said.
+            accept_replies: Whether replies may be on keys outside of the key expression.
+            timeout: How long replies may take, in seconds; if not said, as the configuration says.
+            congestion_control: What happens when the queue towards a neighbour is full; BLOCK if
+                not said.
+            priority: Which queue it waits in; DATA if not said.
+            express: Whether it is sent at once, instead of in a batch with others.
+            allowed_destination: Whether queryables here, elsewhere, or both are asked.
+        """
+        runtime = open_runtime(self)
         key = KeyExpr.of(key_expr)
-        runtime = self._open()
-        receiver = receiver_of(self, handler, "Query", key)
+        qos = qos_byte(congestion_control, priority, express, CongestionControl.BLOCK)
+        options = self._query_options(
+            target, consolidation, accept_replies, timeout, qos, allowed_destination
+        )
         with runtime.locked() as node:
-            sink = QueryQueue(receiver.channel, query)
-            entity = node.local.queryable(str(key), sink, bool(complete), locality(allowed_origin))
-            return Queryable(self, receiver, entity)
+            entity = node.local.querier(str(key), options.target, options.destination)
+            accepted = accept_replies or ReplyKeyExpr.DEFAULT
+            return Querier(self, entity, options, accepted)
 
 
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()
@@ -386,7 +567,7 @@ def _close_all() -> None:
 def _after_fork() -> None:
     """A child has none of the threads: the sessions of its parent are not its own."""
     for session in list(_sessions):
-        session._runtime.closed = True
+        session.runtime.closed = True
     _sessions.clear()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
+from zenlake.api.core import SessionCore
 from zenlake.api.entity import H, Receiving, entity_id, forgotten
 from zenlake.engine.handlers import Receiver
 from zenlake.keys import KeyExpr
@@ -13,7 +14,6 @@ from zenlake.node.sample import Sample
 from zenlake.values import EntityGlobalId
 
 if TYPE_CHECKING:
-    from zenlake.api.session import Session
     from zenlake.node.programs.local import Local
 
 __all__ = ["Hearing", "Subscriber"]
@@ -26,7 +26,7 @@ class Hearing(Receiving[H]):
 
     def __init__(
         self,
-        session: Session,
+        session: SessionCore,
         receiver: Receiver,
         entity: LocalSubscriber | LivelinessSubscriber,
     ) -> None:

@@ -124,7 +124,7 @@ def neighboured(session: Session, connection: Connection) -> bool:
 
 def nobody(session: Session) -> str:
     """A sentence: there is no neighbour, what was tried, and what can be done."""
-    runtime = session._runtime
+    runtime = session.runtime
     with runtime.locked() as node:
         tried = [
             f"{endpoint.text} ({_why(endpoint.text, endpoint.error)})"

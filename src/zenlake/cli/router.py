@@ -131,22 +131,22 @@ def router(
         until_interrupted(),
     ):
         set_survivors_aside()
-        places = list(session._runtime.node.settings.locators)
+        places = list(session.runtime.node.settings.locators)
         if connection.as_json:
-            url = getattr(session._runtime.services.get("zenlake.rest"), "url", "")
+            url = getattr(session.runtime.services.get("zenlake.rest"), "url", "")
             fact = {"zid": str(session.zid()), "locators": places}
             typer.echo(json.dumps(fact | ({"http": url} if url else {})))
         else:
             typer.echo(f"{config.mode} {session.zid()}")
             for place in places:
                 typer.echo(f"  listens on {place}")
-            if any(map(_is_everywhere, session._runtime.settings.listen.endpoints)):
+            if any(map(_is_everywhere, session.runtime.settings.listen.endpoints)):
                 note(
                     "it listens on every interface: whoever reaches this machine may connect, and "
                     "do what access_control does not forbid (-l tcp/127.0.0.1:7447 for nobody else)"
                 )
             for room, what in (("rest", "HTTP and the page"), ("remote", "browsers (zenoh-ts)")):
-                service = session._runtime.services.get(f"zenlake.{room}")
+                service = session.runtime.services.get(f"zenlake.{room}")
                 url = getattr(service, "url", "")
                 if url:
                     typer.echo(f"  {what} at {url}")

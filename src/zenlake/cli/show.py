@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from zenlake.api.querier import Reply
+    from zenlake.api.reply import Reply
     from zenlake.node.sample import Sample
     from zenlake.values import Encoding
 

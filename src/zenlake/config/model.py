@@ -33,7 +33,7 @@ class Timestamping:
         ByMode(True, False, False),
         "Whether data without a timestamp gets one.",
         null=True,
-        honoured_by="zenlake.api.put.Putting",
+        honoured_by="zenlake.api.push.PushBuilder",
     )
     drop_future_timestamp: bool = key(
         False,

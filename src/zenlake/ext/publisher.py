@@ -7,6 +7,7 @@ from asyncio import TimerHandle
 from threading import Lock
 from typing import ClassVar, Final
 
+from zenlake.api.core import open_runtime
 from zenlake.api.entity import Declared, entity_id, forgotten
 from zenlake.api.options import (
     IntoEncoding,
@@ -202,7 +203,7 @@ class AdvancedPublisher(Declared):
         """
         self._check_open()
         self._publish(
-            self._session._push.put(
+            self._session.builder.put(
                 self._publication,
                 payload,
                 encoding,
@@ -230,7 +231,7 @@ class AdvancedPublisher(Declared):
         """
         self._check_open()
         self._publish(
-            self._session._push.delete(
+            self._session.builder.delete(
                 self._publication, attachment, timestamp, timestamp_instrumentation, None
             )
         )
@@ -312,9 +313,9 @@ def declare_advanced_publisher(
     qos = qos_byte(congestion_control, priority, express)
     reliable = reliability is not Reliability.BEST_EFFORT
     where = locality(allowed_destination)
-    runtime = session._open()
+    runtime = open_runtime(session)
     numbered = sample_miss_detection is not None
-    if cache is not None and not numbered and not session._push.stamped:
+    if cache is not None and not numbered and not session.builder.stamped:
         raise ZError(
             f"the advanced publisher of '{key}' neither numbers nor stamps its samples, so that "
             "its cache would not know their order: give sample_miss_detection, or set "

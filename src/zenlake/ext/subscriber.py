@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, overload
 
+from zenlake.api.core import SessionCore, open_runtime
 from zenlake.api.entity import (
     Beside,
     Called,
@@ -15,6 +16,7 @@ from zenlake.api.entity import (
     forgotten,
     receiver_of,
 )
+from zenlake.api.liveliness import Liveliness
 from zenlake.api.options import locality
 from zenlake.api.session import Session
 from zenlake.api.subscribe import Hearing, Subscriber
@@ -41,7 +43,7 @@ class SampleMissListener(Receiving[H]):
 
     WHAT: ClassVar[str] = "sample miss listener"
 
-    def __init__(self, session: Session, receiver: Receiver, following: Following) -> None:
+    def __init__(self, session: SessionCore, receiver: Receiver, following: Following) -> None:
         """Made by `AdvancedSubscriber.sample_miss_listener`."""
         super().__init__(session, receiver)
         self._following = following
@@ -62,7 +64,7 @@ class SampleMissListener(Receiving[H]):
         return self._iterate()
 
     def _withdraw(self, local: Local) -> None:
-        channel = self._receiver.channel
+        channel = self.receiver.channel
         if channel in self._following.misses:
             self._following.misses.remove(channel)
         channel.end()
@@ -131,7 +133,7 @@ class AdvancedSubscriber(Hearing[H]):
         """
         self._check()
         key = publishers_of(self._entity.key)
-        subscriber: Subscriber[Any] = self._session.liveliness().declare_subscriber(
+        subscriber: Subscriber[Any] = Liveliness(self._session).declare_subscriber(
             key, handler, history=history
         )
         return subscriber
@@ -202,7 +204,7 @@ def declare_advanced_subscriber(
         allowed_origin: Whether it takes what comes from here, from elsewhere, or both.
     """
     key = str(KeyExpr.of(key_expr))
-    runtime = session._open()
+    runtime = open_runtime(session)
     origin = locality(allowed_origin)
     receiver = receiver_of(session, handler, "Sample", key)
     sources = Sources(

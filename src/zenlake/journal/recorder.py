@@ -131,7 +131,7 @@ class Recorder:
         self._expected = Expected()
         self._news = threading.Event()
         self._failure: ZError | None = None
-        self._future = FutureTimes(self._session._runtime)
+        self._future = FutureTimes(self._session.runtime)
         self._intake = RowIntake(
             self._writer,
             self._ledger,

@@ -95,7 +95,7 @@ class RemoteClient:
         self.uuid = uuid
         self.address = address
         self._state = ClientState(
-            queue_bytes, max_declarations, DropLog(session._runtime.node.drops)
+            queue_bytes, max_declarations, DropLog(session.runtime.node.drops)
         )
         self.outgoing = self._state.outgoing
         self._others = (

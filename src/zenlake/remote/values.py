@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from zenlake.api import info
-from zenlake.api.querier import QueryConsolidation
+from zenlake.api.consolidation import QueryConsolidation
 from zenlake.clock import NTP64, Timestamp, ZenohId
 from zenlake.errors import LocalError
 from zenlake.keys import KeyExpr

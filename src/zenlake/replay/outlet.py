@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import numpy as np
 import pyarrow as pa
 
-from zenlake.api.put import OWN
+from zenlake.api.core import OWN, open_runtime
 from zenlake.journal.reading.lists import list_of_bytes, list_of_each
 from zenlake.journal.reading.wire_times import are_long, wire_times
 from zenlake.journal.schema import DELETE, HLC_BIAS
@@ -162,7 +162,7 @@ class Outlet:
         priority = Priority(told & 7) if told & 7 else Priority.DEFAULT
         qos = QoS(priority, CongestionControl.BLOCK, told >= EXPRESS).byte
         text = str(KeyExpr(below(self._prefix, key)))
-        publication = self._session._open().node.local.publication(
+        publication = open_runtime(self._session).node.local.publication(
             OWN, text, qos, True, id, b"" if schema is None else schema.encode(), _ANY
         )
         route = self._known[name] = ReplayRoute(publication)

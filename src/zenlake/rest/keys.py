@@ -56,7 +56,7 @@ class Keys:
     def __init__(self, session: Session, settings: RestSettings) -> None:
         """Through a session on the loop that HTTP runs on."""
         self._session = session
-        self._runtime = session._runtime
+        self._runtime = session.runtime
         self._settings = settings
         self._zid = str(session.zid())
         self._standing = StandingByHttp(settings.lake)

@@ -157,7 +157,7 @@ class Streams:
         self._session = session
         self._most = most
         self._feeds: dict[str, EventFeed] = {}
-        self._lost = DropLog(session._runtime.node.drops)
+        self._lost = DropLog(session.runtime.node.drops)
         #: How many are open.
         self.open = 0
         self._missed = 0

@@ -24,7 +24,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import BinaryType, ByteType, DataType, StringType, StructType
 
-from zenlake.api.publish import Publisher, PutOutcome
+from zenlake.api.outcome import PutOutcome
+from zenlake.api.publish import Publisher
 from zenlake.config.nearest import nearest
 from zenlake.errors import LinkError, LocalError
 from zenlake.recorded.encoding import recorded_encoding

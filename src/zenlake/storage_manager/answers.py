@@ -49,7 +49,7 @@ class StorageReplies:
         self._closed = False
         self._lanes = AskerLanes(f"zenlake storage {storage.name}", THREADS, SHARE)
         past = HISTORY if storage.settings.history == "all" else NEWEST
-        self._claims = session._runtime.claims
+        self._claims = session.runtime.claims
         self._claim = self._claims.claim(storage.key_expr, HISTORY, past)
         # One that is read only comes after all others: it can only say no.
         rank = LAST if storage.read_only else VOLATILE if storage.volatile else DURABLE
@@ -70,7 +70,7 @@ class StorageReplies:
     def _asked(self, query: Query) -> None:
         self._storage.counts.queries += 1
         try:
-            if not query._incoming.body.parameters and self._at_once(query):
+            if not query.incoming.body.parameters and self._at_once(query):
                 self._reply_value(query)
                 query.drop()
             elif query.parameters.flag(ACK_PUT):
@@ -88,13 +88,13 @@ class StorageReplies:
         """Whether nothing of an answer has to wait: neither for a volume nor for its reader."""
         return (
             self._storage.in_memory
-            and not is_wild(query._incoming.key)
-            and not would_wait(query._incoming)
+            and not is_wild(query.incoming.key)
+            and not would_wait(query.incoming)
         )
 
     def _reply_value(self, query: Query) -> None:
         """Reply with the value of one key: most queries ask for that, and for nothing else."""
-        key = query._incoming.key
+        key = query.incoming.key
         self._storage.settle()
         entry = self._storage.value(key)
         if entry is not None and self._claims.is_first(self._claim, key, past=False):
@@ -114,7 +114,7 @@ class StorageReplies:
             except ZError as error:
                 log.debug("storage '%s': a reply was lost: %s", self._storage.name, error)
 
-        if not self._lanes.submit(query._incoming.branch.query.source, run):
+        if not self._lanes.submit(query.incoming.branch.query.source, run):
             self._refuse(query, LocalError("too many queries wait already; ask again"))
 
     def _refuse(self, query: Query, error: Exception) -> None:
@@ -144,7 +144,7 @@ class StorageReplies:
         lake = parameters.asks_lake()
         counts = storage.counts
         for entries in batches:
-            if self._closed or is_over(query._incoming):
+            if self._closed or is_over(query.incoming):
                 return
             if not claims.has_one() or lake:
                 entries = [

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from zenlake.api.querier import CancellationToken
+from zenlake.api.cancellation import CancellationToken
 from zenlake.errors import DecodeError, ZError
 from zenlake.newest import Contents, Entry, Value
 from zenlake.replication import Action, Eras, Event, Replica

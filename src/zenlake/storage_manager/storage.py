@@ -107,7 +107,7 @@ class Storage:
         )
         self._answers = StorageReplies(self, session)
         if self._replicating is not None:
-            delay = json.loads(session._runtime.config.get_json("scouting/delay"))
+            delay = json.loads(session.runtime.config.get_json("scouting/delay"))
             seconds = 0.5 if delay is None else delay / 1000
             self._replicating.start(self._read_keys, self._tell, takes=not read_only, delay=seconds)
 
@@ -336,7 +336,7 @@ class Storage:
         asker sent just before.
         """
         subscriber = self._subscriber
-        if subscriber is not None and not subscriber._receiver.channel.settle(ACK_TIME):
+        if subscriber is not None and not subscriber.receiver.channel.settle(ACK_TIME):
             raise Timeout(f"storage '{self.name}' is behind its samples; ask again")
 
     def value(self, key: str) -> Entry | None:

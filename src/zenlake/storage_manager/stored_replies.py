@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from zenlake.api.query import Query
+from zenlake.api.query import Query, check_waiting
 from zenlake.api.row_replies import reply_row
 from zenlake.newest.value import Entry
 from zenlake.transport.framing import vle
@@ -20,7 +20,7 @@ def reply_entries(query: Query, entries: list[Entry]) -> None:
 
     The query's key expression must stand for the keys: that is not checked again.
     """
-    query._check()
+    check_waiting(query)
     for entry in entries:
         value = entry.value
         stamp = Timestamp(seconds=entry.time >> 32, fraction=entry.time & _FRACTION, id=entry.id)

@@ -70,13 +70,13 @@ class Recording:
                 one.part.tick(time.monotonic())
                 self._open(one, strict=not self._patient)
             stack.pop_all()
-        self._session._runtime.services[SERVICE] = self
+        self._session.runtime.services[SERVICE] = self
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Write what was heard, and close."""
-        self._session._runtime.services.pop(SERVICE, None)
+        self._session.runtime.services.pop(SERVICE, None)
         self._over.set()
         self._thread.join()
         self._close()

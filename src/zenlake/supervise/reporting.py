@@ -32,7 +32,7 @@ EVERY: Final = 1.0
 def report_until(over: threading.Event, session: Session, recording: Recording | None) -> None:
     """Report until `over` is set; a second thread answers what is asked."""
     writing = threading.Lock()
-    runtime = session._runtime
+    runtime = session.runtime
     threading.Thread(
         target=_answer, args=(runtime, writing), name="zenlake answering", daemon=True
     ).start()

@@ -138,13 +138,13 @@ class Bridge(Outside):
             self._undeclare(thing)
 
     def _policy(self) -> Policy:
-        return self._session._runtime.node.policy
+        return self._session.runtime.node.policy
 
     def _denied(self, key: str, why: str) -> None:
         """Have operators know; on any thread, so it is done on the broker's."""
 
         def note() -> None:
-            with self._session._runtime.locked() as node:
+            with self._session.runtime.locked() as node:
                 node.incidents.add(DENIED, node.moment(), peer="z18", key=key, reason=why)
 
         if self.running is not None and self.running.waiting < INCOMING_MAX:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from zenlake.api.core import open_runtime
 from zenlake.clock import Hlc
 from zenlake.engine.channel import END, Channel, live
 from zenlake.errors import ZError
@@ -398,7 +399,7 @@ def declare(
 ) -> ColumnSubscriber:
     """Subscribe to a key expression, into columns."""
     key = KeyExpr.of(key_expr)
-    runtime = session._open()
+    runtime = open_runtime(session)
     channel = sink.channel
     rows = sink.open(runtime.hlc)
     channel.mark = runtime.mark

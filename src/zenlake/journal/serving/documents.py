@@ -35,10 +35,10 @@ class Documents:
 
 def admin_root(session: Session) -> str | None:
     """Where the node shows itself to operators, if it does."""
-    space = session._runtime.settings.adminspace
+    space = session.runtime.settings.adminspace
     if not (space.enabled and space.permissions.read):
         return None
-    with session._runtime.locked() as node:
+    with session.runtime.locked() as node:
         return view.root(node)
 
 

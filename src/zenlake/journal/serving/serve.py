@@ -105,7 +105,7 @@ class JournalReplies:
         self._waiting = threading.BoundedSemaphore(MOST_WAITING)
         self._closed = False
         self._lake = False
-        self._claims = session._runtime.claims
+        self._claims = session.runtime.claims
         self._claiming = threading.Lock()
         self._claimed: list[Claim] = []
         self._keys: list[Queryable[None]] = []
@@ -191,7 +191,7 @@ class JournalReplies:
 
     def _claimed_here(self, key: str) -> bool:
         """Whether a token was declared on this machine: a stranger's would silence us."""
-        runtime = self._session._runtime
+        runtime = self._session.runtime
         with runtime.locked() as node:
             holders = node.tables.holders(TOKEN, key, node.face)
             if any(is_within(node, face.zid) for face in holders):

@@ -92,7 +92,7 @@ class ResultPublisher:
         links = set(session.info.links())
         self._broken = self._broken or bool(self._links - links)
         self._links = links
-        if not links and session._runtime.node.settings.mode == CLIENT:
+        if not links and session.runtime.node.settings.mode == CLIENT:
             return
         now = self._clock()
         if self._broken:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from zenlake.api.query import Query
+from zenlake.api.query import Query, check_waiting, wire_name
 from zenlake.api.row_replies import reply_row
 from zenlake.journal.reading.wire_times import TIME_BYTES
 from zenlake.node.entities import ReplyHead
@@ -97,8 +97,8 @@ class RecordedReplies:
     def send(self, rows: RecordedRows) -> None:
         """Reply with every row; waits while the querier does not read."""
         query = self.query
-        query._check()
-        incoming = query._incoming
+        check_waiting(query)
+        incoming = query.incoming
         head = head_of(incoming)
         outbox = head.outbox
         starts = self.starts
@@ -124,7 +124,7 @@ class RecordedReplies:
 
     def _start(self, head: ReplyHead, at: int) -> bytes:
         kind = self.kinds[at // len(self.keys)]
-        name = self.query._name(self.keys[at % len(self.keys)])
+        name = wire_name(self.query, self.keys[at % len(self.keys)])
         return WHOLE if kind.deleted else b"".join((head.before, name, head.behind, kind.before))
 
     def _send_whole(self, rows: RecordedRows, n: int) -> None:
@@ -136,7 +136,7 @@ class RecordedReplies:
         reply_row(
             self.query,
             key,
-            self.query._name(key),
+            wire_name(self.query, key),
             Timestamp(seconds=seconds, fraction=fraction, id=kind.id),
             None if kind.deleted else rows.values[n],
             kind.encoding,

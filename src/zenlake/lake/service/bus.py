@@ -203,7 +203,7 @@ class BusAnswers:
 
     def _gone(self, query: Query) -> bool:
         """Whether the querier waits no longer: a query says how long it may take."""
-        incoming = query._incoming
+        incoming = query.incoming
         return self._closed or incoming.done or time.monotonic() > incoming.branch.query.deadline
 
     def _refuse(self, query: Query, error: Exception) -> None:
@@ -392,10 +392,10 @@ def _asker(query: Query) -> tuple[object, ...]:
     Where that is not told, what is asked for stands for it: many questions about the same keys
     wait behind one another.
     """
-    source = query._incoming.body.source_info
+    source = query.incoming.body.source_info
     if source is not None:
         return (source.zid, source.eid)
-    return (id(query._incoming.branch.query.source), str(query.key_expr))
+    return (id(query.incoming.branch.query.source), str(query.key_expr))
 
 
 def json_rows(table: pa.Table) -> bytes:

@@ -1,4 +1,8 @@
-"""Publishing without a declaration."""
+"""What is declared on a session knows of it; and publishing without a declaration.
+
+Entities know this base class and not `Session`, which makes them. Other rooms of zenlake find the
+running node here. It is compiled: a plain `put` is the hottest call of the API.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,10 @@ from zenlake.api.options import (
     payload_bytes,
     qos_byte,
 )
-from zenlake.api.publish import PutOutcome, attempt
-from zenlake.api.push import Published, PushBuilder
+from zenlake.api.outcome import PutOutcome, attempt
+from zenlake.api.push import PushBuilder
 from zenlake.clock import Timestamp
+from zenlake.engine.channel import Channel
 from zenlake.engine.runtime import Runtime
 from zenlake.keys import IntoKeyExpr, KeyExpr
 from zenlake.node.entities import Publication
@@ -30,6 +35,8 @@ from zenlake.values import (
     TimestampInstrumentation,
 )
 
+__all__ = ["OWN", "SessionCore", "open_runtime", "publication_of"]
+
 #: How many keys of undeclared publications are remembered with their route.
 PUBLICATIONS: Final = 1024
 #: The session's own entity number.
@@ -37,33 +44,35 @@ OWN: Final = 1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Putting:
-    """The part of a session that puts and deletes."""
+class SessionCore:
+    """The base of a session: its running node, and puts and deletes through it.
+
+    `runtime`, `stamps`, `builder`, `kept` and `channels` are for other modules of zenlake, and no
+    part of the API.
+    """
 
     def __init__(self, runtime: Runtime, stamps: TimestampRecorder) -> None:
         """Through a running node."""
-        self._runtime: Runtime = runtime
-        self._stamps: TimestampRecorder = stamps
-        self._push: PushBuilder = PushBuilder(runtime, stamps)
+        self.runtime: Runtime = runtime
+        self.stamps: TimestampRecorder = stamps
+        self.builder: PushBuilder = PushBuilder(runtime, stamps)
+        #: What lives on though the program forgot it: it has a callback.
+        self.kept: set[object] = set()
+        #: Channels that the node does not know of, and so does not end.
+        self.channels: set[Channel] = set()
         #: Publications without a declaration, by key, and by key and options.
         self._plain: dict[IntoKeyExpr, Publication] = {}
         self._publications: dict[tuple[str, int, int, bytes, int], Publication] = {}
 
-    def _open(self) -> Runtime:
-        runtime = self._runtime
-        if runtime.closed:
-            raise closed_error()
-        return runtime
-
     def _publication(
         self, key_expr: IntoKeyExpr, qos: int, encoding: IntoEncoding | None, destination: int
     ) -> Publication:
-        """The publication of a key, found once for many puts."""
+        """Return the publication of a key, found once for many puts."""
+        node = open_runtime(self).node
         id, schema = encoding_parts(encoding)
         text = str(KeyExpr.of(key_expr))
         publication = self._publications.get((text, qos, id, schema, destination))
         if publication is None:
-            node = self._open().node
             publication = node.local.publication(OWN, text, qos, True, id, schema, destination)
             if len(self._publications) >= PUBLICATIONS:
                 self._publications.clear()
@@ -102,7 +111,7 @@ class Putting:
             allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
             source_info: Which entity published it, and as its how-manieth sample.
         """
-        if self._runtime.closed:
+        if self.runtime.closed:
             raise closed_error()
         if (
             encoding is None
@@ -114,7 +123,7 @@ class Putting:
             and timestamp_instrumentation is None
             and allowed_destination is None
             and source_info is None
-            and not self._push.stamped
+            and not self.builder.stamped
         ):
             publication = self._plain.get(key_expr)
             if publication is None:
@@ -124,18 +133,18 @@ class Putting:
                 self._plain[key_expr] = publication
             publication.put(payload if type(payload) is bytes else payload_bytes(payload))
             return
-        published = self._put(
-            key_expr,
+        qos = qos_byte(congestion_control, priority, express)
+        publication = self._publication(key_expr, qos, encoding, locality(allowed_destination))
+        push = self.builder.put(
+            publication,
             payload,
-            encoding,
-            qos_byte(congestion_control, priority, express),
+            None,
             attachment,
             timestamp,
             timestamp_instrumentation,
-            locality(allowed_destination),
             source_info,
         )
-        published.publication.publish(published.push)
+        publication.publish(push)
 
     def try_put(
         self,
@@ -169,18 +178,18 @@ class Putting:
             allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
             source_info: Which entity published it, and as its how-manieth sample.
         """
-        published = self._put(
-            key_expr,
+        qos = qos_byte(congestion_control, priority, express)
+        publication = self._publication(key_expr, qos, encoding, locality(allowed_destination))
+        push = self.builder.put(
+            publication,
             payload,
-            encoding,
-            qos_byte(congestion_control, priority, express),
+            None,
             attachment,
             timestamp,
             timestamp_instrumentation,
-            locality(allowed_destination),
             source_info,
         )
-        return attempt(published.publication, published.push)
+        return attempt(publication, push)
 
     def delete(
         self,
@@ -210,49 +219,28 @@ class Putting:
             allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
             source_info: Which entity published it, and as its how-manieth sample.
         """
-        published = self._delete(
-            key_expr,
-            qos_byte(congestion_control, priority, express),
-            attachment,
-            timestamp,
-            timestamp_instrumentation,
-            locality(allowed_destination),
-            source_info,
+        qos = qos_byte(congestion_control, priority, express)
+        publication = self._publication(key_expr, qos, None, locality(allowed_destination))
+        push = self.builder.delete(
+            publication, attachment, timestamp, timestamp_instrumentation, source_info
         )
-        published.publication.publish(published.push)
+        publication.publish(push)
 
-    # What is about to be sent; a blocking session and an awaiting one send it each in its way.
 
-    def _put(
-        self,
-        key_expr: IntoKeyExpr,
-        payload: IntoZBytes,
-        encoding: IntoEncoding | None,
-        qos: int,
-        attachment: IntoZBytes | None,
-        timestamp: Timestamp | None,
-        instrumentation: TimestampInstrumentation | None,
-        destination: int,
-        source_info: SourceInfo | None,
-    ) -> Published:
-        self._open()
-        publication = self._publication(key_expr, qos, encoding, destination)
-        push = self._push.put(
-            publication, payload, None, attachment, timestamp, instrumentation, source_info
-        )
-        return Published(publication, push)
+def open_runtime(session: SessionCore) -> Runtime:
+    """Return the running node of a session; a session that is closed has none."""
+    runtime = session.runtime
+    if runtime.closed:
+        raise closed_error()
+    return runtime
 
-    def _delete(
-        self,
-        key_expr: IntoKeyExpr,
-        qos: int,
-        attachment: IntoZBytes | None,
-        timestamp: Timestamp | None,
-        instrumentation: TimestampInstrumentation | None,
-        destination: int,
-        source_info: SourceInfo | None,
-    ) -> Published:
-        self._open()
-        publication = self._publication(key_expr, qos, None, destination)
-        push = self._push.delete(publication, attachment, timestamp, instrumentation, source_info)
-        return Published(publication, push)
+
+def publication_of(
+    session: SessionCore,
+    key_expr: IntoKeyExpr,
+    qos: int,
+    encoding: IntoEncoding | None,
+    destination: int,
+) -> Publication:
+    """Return the publication of a key, for a driver that waits in its own way."""
+    return session._publication(key_expr, qos, encoding, destination)
