@@ -115,7 +115,7 @@ def _of_2018(place: str, alone: bool) -> Iterator[Way]:
         publisher = one.publisher("/x")
         publisher.wait()
         if alone:
-            one._inner._client.session.habits.complete = False
+            one._inner.client.session.habits.complete = False
         name = f"2018 {place[:3]}, {'StreamData' if alone else 'batched'}"
         yield Way(name, publisher.put, partial(samples.recv, 60))
 

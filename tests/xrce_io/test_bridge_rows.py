@@ -287,7 +287,7 @@ def test_answering_get(tmp_path: Path) -> None:
 
 def test_binding(device: xrce.Session, program: zenlake.Session, both: Bridged) -> None:
     chosen = device.selection("/bind/*")
-    client = device._inner._client
+    client = device._inner.client
     (sid,) = [id for id in client.subscribers if id % 2]
     binding = xrce.Binding(old_id=sid, new_id=77, is_global=True)
     device._loop.run(device._inner._commit([binding]))
@@ -338,12 +338,12 @@ def test_stream_and_batched_data(
     sub = program.declare_subscriber("batch/x")
     publisher = device.publisher("/batch/x")
     publisher.wait()
-    client = device._inner._client
+    client = device._inner.client
     sent = [b"%d" % i for i in range(50)]
 
     def put_batch() -> None:
         client.put_batch(publisher._inner, sent)
-        device._inner._flush()
+        device._inner.flush()
 
     device._loop.soon(put_batch)
     assert [sub.recv().payload.to_bytes() for _ in sent] == sent
@@ -432,8 +432,8 @@ def test_migrate(device: xrce.Session, program: zenlake.Session) -> None:
     inner = device._inner
 
     def migrate() -> None:
-        inner._client.session.migrate(0, 2, device_now(), publisher._inner.id)
-        inner._flush()
+        inner.client.session.migrate(0, 2, device_now(), publisher._inner.id)
+        inner.flush()
 
     def device_now() -> float:
         return inner._loop.time()

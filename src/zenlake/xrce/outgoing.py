@@ -51,7 +51,7 @@ class OutgoingPackets:
         self.last_sent = 0.0
         self.rtt = 0.02
         self._packing = Packing(options.mtu)
-        self._pings: dict[int, float] = {}
+        self.pings: dict[int, float] = {}
         self._ping_hash = 0
         self._pinged_at = -NEVER
         self._backoff = 1
@@ -229,9 +229,9 @@ class OutgoingPackets:
     def ping(self, now: float) -> int:
         """Ask how far the other side is; gives what tells this ping from others."""
         self._ping_hash = (self._ping_hash + 1) & 0xFFFF
-        self._pings[self._ping_hash] = now
-        if len(self._pings) > 16:
-            del self._pings[next(iter(self._pings))]
+        self.pings[self._ping_hash] = now
+        if len(self.pings) > 16:
+            del self.pings[next(iter(self.pings))]
         self._pinged_at = now
         self._packing.add(written(PingPong(hash=self._ping_hash)))
         return self._ping_hash

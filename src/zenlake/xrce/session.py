@@ -360,7 +360,7 @@ class XrceSession(OutgoingPackets):
         if not message.pong:
             self._packing.add(written(PingPong(pong=True, hash=message.hash)))
             return
-        sent = self._pings.pop(message.hash, None)
+        sent = self.pings.pop(message.hash, None)
         if sent is not None:
             sample = now - sent
             first = self._pinged_at == sent and self.counters.rtt == 0.02

@@ -83,7 +83,7 @@ async def open(
         await session._until(
             lambda: session.state != OPENING, timeout, f"{endpoint} did not answer"
         )
-        session._check()
+        session.check_open()
     except BaseException:
         session.end()
         raise
@@ -97,7 +97,7 @@ class Session:
         """It has said nothing yet."""
         self._link = link
         self._wire = Wire(link)
-        self._client = client
+        self.client = client
         #: What threads of a program publish, before it is sent.
         self._posted = Posted(client)
         self._loop = asyncio.get_running_loop()
@@ -112,7 +112,7 @@ class Session:
 
     async def resource(self, uri: str, rid: int = 0, type: str = "") -> int:
         """Declare a resource; gives its id. `type`: its IDL, for predicates on CDR."""
-        id, declarations = self._client.resource(uri, rid, type=type)
+        id, declarations = self.client.resource(uri, rid, type=type)
         await self._commit(declarations)
         return id
 
@@ -120,8 +120,8 @@ class Session:
         self, uri: str | int, *, reliable: bool = True, conduit: int = 0
     ) -> Written:
         """Declare a publisher of a resource, by name or by an id that needs no name."""
-        id, declarations = (uri, []) if isinstance(uri, int) else self._client.resource(uri)
-        made, more = self._client.publisher(id, reliable, conduit)
+        id, declarations = (uri, []) if isinstance(uri, int) else self.client.resource(uri)
+        made, more = self.client.publisher(id, reliable, conduit)
         await self._commit([*declarations, *more])
         return made
 
@@ -141,8 +141,8 @@ class Session:
 
         `on_samples` is called, if it is given, for samples that came together.
         """
-        id, declarations = (uri, []) if isinstance(uri, int) else self._client.resource(uri)
-        made, more = self._client.subscriber(
+        id, declarations = (uri, []) if isinstance(uri, int) else self.client.resource(uri)
+        made, more = self.client.subscriber(
             id, on_sample, MODES[mode], reliable, (origin, period, duration), on_samples
         )
         await self._commit([*declarations, *more])
@@ -157,39 +157,39 @@ class Session:
         parameters: tuple[str, ...] = (),
     ) -> Read:
         """Subscribe to a selection, such as `/house/*?{luminosity > 3}`."""
-        sid, declarations = self._client.selection(query, parameters)
-        made, more = self._client.subscriber(sid, on_sample, MODES[mode])
+        sid, declarations = self.client.selection(query, parameters)
+        made, more = self.client.subscriber(sid, on_sample, MODES[mode])
         await self._commit([*declarations, *more])
         return made
 
     async def put(self, publisher: Written, payload: bytes, *, always: bool = False) -> bool:
         """Publish a sample if there is a subscriber, when there is room; False: there is none."""
         if not publisher.matched and not always:
-            self._check()
+            self.check_open()
             return False
-        while not self._client.put(publisher, payload, always):
-            self._check()
+        while not self.client.put(publisher, payload, always):
+            self.check_open()
             if not publisher.matched and not always:
                 return False
-            await self._room()
-        self._flush_soon()
+            await self.wait_for_room()
+        self.flush_soon()
         return True
 
     async def write(
         self, name: str, payload: bytes, *, reliable: bool = True, conduit: int = 0
     ) -> None:
         """Write a sample by name, without having declared anything."""
-        while not self._client.write(name, payload, reliable, conduit):
-            self._check()
-            await self._room()
-        self._flush_soon()
+        while not self.client.write(name, payload, reliable, conduit):
+            self.check_open()
+            await self.wait_for_room()
+        self.flush_soon()
 
     async def pull(self, one: Read, most: int | None = None, timeout: float = PATIENCE) -> bool:
         """Fetch what was kept; True: that was all, False: `most` came and there is more."""
         ends, samples = one.ends, one.samples
-        self._check()
-        self._client.pull(one, most)
-        self._flush()
+        self.check_open()
+        self.client.pull(one, most)
+        self.flush()
 
         def over() -> bool:
             enough = most is not None and one.samples - samples >= most
@@ -200,12 +200,12 @@ class Session:
 
     async def ping(self, timeout: float = PATIENCE) -> float:
         """The round trip to the broker, in seconds."""
-        session = self._client.session
-        self._check()
+        session = self.client.session
+        self.check_open()
         began = time.monotonic()
         hash = session.ping(began)
-        self._flush()
-        await self._until(lambda: hash not in session._pings, timeout, "no pong came")
+        self.flush()
+        await self._until(lambda: hash not in session.pings, timeout, "no pong came")
         return time.monotonic() - began
 
     async def matching(self, publisher: Written, timeout: float = PATIENCE) -> None:
@@ -214,20 +214,20 @@ class Session:
 
     async def undeclare(self, thing: Written | Read) -> None:
         """Publish, or subscribe to, something no longer."""
-        await self._commit(self._client.forget(thing))
+        await self._commit(self.client.forget(thing))
 
     async def flushed(self, timeout: float = PATIENCE) -> None:
         """Wait until all that is reliable was acknowledged."""
-        session = self._client.session
+        session = self.client.session
         await self._until(lambda: session.quiet, timeout, "not all was acknowledged")
 
     async def close(self) -> None:
         """Say goodbye and wait a moment for the answer."""
-        session = self._client.session
+        session = self.client.session
         try:
             if session.state == OPEN:
                 session.close(time.monotonic())
-                self._flush()
+                self.flush()
                 if not self._link.stream:
                     await self._until(lambda: session.state == CLOSED, 2.0, "")
         finally:
@@ -247,41 +247,41 @@ class Session:
     @property
     def state(self) -> int:
         """Where the session stands: 0 closed, 1 opening, 2 open, 3 closing."""
-        return self._client.session.state
+        return self.client.session.state
 
     @property
     def pid(self) -> bytes:
         """Who we are."""
-        return self._client.session.options.pid
+        return self.client.session.options.pid
 
     @property
     def broker(self) -> bytes:
         """Who the broker is."""
-        return self._client.session.peer
+        return self.client.session.peer
 
     # ------------------------------------------------------------------------------- on the loop
 
     def _begin(self) -> None:
-        self._client.session.open(time.monotonic())
+        self.client.session.open(time.monotonic())
         self._link.start(self._arrived, self._was_lost)
-        self._flush()
+        self.flush()
 
     def _arrived(self, data: bytes) -> None:
         now = time.monotonic()
         try:
             for packet in self._deframer.feed(data) if self._deframer is not None else (data,):
-                self._client.receive(packet, now)
+                self.client.receive(packet, now)
         except DecodeError as error:
-            self._client.session.fail(255, str(error))
-        self._flush_soon()  # more datagrams may be there: all of them are answered in one
+            self.client.session.fail(255, str(error))
+        self.flush_soon()  # more datagrams may be there: all of them are answered in one
 
-    def _heard(self, messages: list[XrceMessage]) -> None:
+    def take(self, messages: list[XrceMessage]) -> None:
         """Messages of the other side came to a group that we are in."""
-        self._client.take(messages, time.monotonic())
-        self._flush()
+        self.client.take(messages, time.monotonic())
+        self.flush()
 
     def _was_lost(self, error: Exception | None) -> None:
-        session = self._client.session
+        session = self.client.session
         if not self._link.stream and session.state == OPENING:
             # Nobody listens there yet, perhaps: Open is repeated, and its answer must be heard.
             self._link.start(self._arrived, self._was_lost)
@@ -291,18 +291,19 @@ class Session:
         session.fail(0, self._lost)
         self._tell()
 
-    def _flush_soon(self) -> None:
+    def flush_soon(self) -> None:
         """Send what is said before the loop turns to something else, all in one."""
         if not self._flushing:
             self._flushing = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send now what waits to be sent."""
         self._flushing = False
         if len(self._posted):
             self._posted.send()
         now = time.monotonic()
-        packets = self._client.session.packets(now)
+        packets = self.client.session.packets(now)
         if packets:
             out = [frame(packet) for packet in packets] if self._link.stream else packets
             try:
@@ -310,7 +311,7 @@ class Session:
             except LinkError as error:
                 self._was_lost(error)
         self._tell()
-        at = self._client.session.deadline
+        at = self.client.session.deadline
         if at < self._timer_at:  # a timer that comes too early does no harm
             if self._timer is not None:
                 self._timer.cancel()
@@ -320,15 +321,15 @@ class Session:
     def _tick(self) -> None:
         self._timer = None
         self._timer_at = float("inf")
-        self._client.session.tick(time.monotonic())
-        self._flush()
+        self.client.session.tick(time.monotonic())
+        self.flush()
 
     def end(self) -> None:
         """Let go of the link without a goodbye; on the loop."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._client.session.fail(0, "closed by this side")
+        self.client.session.fail(0, "closed by this side")
         self._wire.end()
         self._tell()
 
@@ -343,7 +344,7 @@ class Session:
         end = self._loop.time() + timeout
         while not holds():
             if self.state == CLOSED:
-                self._check()
+                self.check_open()
             left = end - self._loop.time()
             if left <= 0:
                 if not why:
@@ -354,23 +355,24 @@ class Session:
             await asyncio.wait([future], timeout=left)
             self._changed.discard(future)
 
-    async def _room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until something was acknowledged."""
-        self._flush()
-        session = self._client.session
+        self.flush()
+        session = self.client.session
         before = session.backlog
         await self._until(lambda: session.backlog < before or not before, PATIENCE, "no room")
 
     async def _commit(self, declarations: list[Declaration]) -> None:
-        self._check()
+        self.check_open()
         if not declarations:
             return
-        pending = self._client.commit(declarations)
-        self._flush()
+        pending = self.client.commit(declarations)
+        self.flush()
         await self._until(lambda: pending.done, PATIENCE, "the broker did not answer")
         pending.check()
 
-    def _check(self) -> None:
-        session = self._client.session
+    def check_open(self) -> None:
+        """Refuse to go on if the session is closed."""
+        session = self.client.session
         if session.state == CLOSED:
             raise ClosedError(f"the session is closed: {session.why or self._lost}", session.reason)

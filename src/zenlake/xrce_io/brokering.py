@@ -93,7 +93,7 @@ class RunningBroker:
         """Do something with the broker on its own thread, soon; from any thread."""
         if self.thread.is_current():
             work()
-            self._flush()
+            self.flush()
             return
         first = not self._soon
         self._soon.append(work)
@@ -109,7 +109,7 @@ class RunningBroker:
         soon, self._soon = self._soon, []
         for work in soon:
             work()
-        self._flush()
+        self.flush()
 
     def close(self) -> None:
         """Say goodbye to everybody and stop."""
@@ -123,7 +123,7 @@ class RunningBroker:
 
     async def _stop(self) -> None:
         self.broker.close(time.monotonic())
-        self._flush()
+        self.flush()
         if self._timer is not None:
             self._timer.cancel()
         for listening in self._listening:
@@ -154,7 +154,7 @@ class RunningBroker:
                 link.admit()
                 self._flush_soon()
                 return
-            self._flush()
+            self.flush()
             if not link.stream and port.member is None:
                 # An address that only knocked is not kept.
                 self._wires.pop(port, None)
@@ -172,7 +172,7 @@ class RunningBroker:
             self.broker.lost(port)
             self._wires.pop(port, None)
             link.close()
-            self._flush()
+            self.flush()
 
         link.start(arrived, lost)
 
@@ -180,9 +180,10 @@ class RunningBroker:
         """Send what is said when all that has arrived is read."""
         if not self._flushing:
             self._flushing = True
-            self.thread.loop.call_soon(self._flush)
+            self.thread.loop.call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send now what waits to be sent."""
         self._flushing = False
         now = time.monotonic()
         try:
@@ -218,7 +219,7 @@ class RunningBroker:
         if self._closed:
             return
         self.broker.tick(time.monotonic())
-        self._flush()
+        self.flush()
 
     def _scouted(self, datagram: bytes, address: tuple[str, int], interface: str) -> None:
         try:

@@ -54,7 +54,7 @@ class Publisher:
         """
         inner, session = self._inner, self._session
         if not inner.matched and not always:
-            session._inner._check()
+            session._inner.check_open()
             return False
         if len(payload) > session._most:
             session._put_large(inner, payload)
@@ -80,24 +80,24 @@ class Subscriber:
     def __init__(self, session: Session | None) -> None:
         """Made by `Session.subscriber`."""
         self._session = session
-        self._samples = SampleInbox()
+        self.samples = SampleInbox()
         self._inner: Read | None = None
 
     @property
     def dropped(self) -> int:
         """How many samples were pushed out by later ones before the program took them."""
-        return self._samples.dropped
+        return self.samples.dropped
 
     def recv(self, timeout: float | None = None) -> tuple[str, bytes]:
         """The next sample: the name of its resource, and its payload."""
-        sample = self._samples.take(timeout)
+        sample = self.samples.take(timeout)
         if sample is None:
             raise Timeout(f"no sample came within {timeout:g} s")
         return sample
 
     def try_recv(self) -> tuple[str, bytes] | None:
         """The next sample, if one is there."""
-        return self._samples.take_now()
+        return self.samples.take_now()
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         """Every sample as it comes."""
@@ -132,29 +132,29 @@ class Session:
         self._posted = inner._posted
         self._asked = False
         #: A larger payload may not fit a packet, or not at all: that is told to who publishes it.
-        self._most = inner._client.session.mtu - BATCH_HEAD
+        self._most = inner.client.session.mtu - BATCH_HEAD
 
     def _ask(self) -> None:
         """Have the loop send what was left to it."""
-        self._inner._check()
+        self._inner.check_open()
         self._asked = True
         self._loop.soon(self._send_posted)
 
     def _wait_for_room(self) -> None:
         """Wait until the loop has sent half of what was left to it."""
-        self._inner._check()
+        self._inner.check_open()
         self._loop.run(self._drain(POSTED // 2))
 
     def _send_posted(self) -> None:
         self._asked = False
-        self._inner._flush()
+        self._inner.flush()
 
     async def _drain(self, most: int = 0) -> None:
         """Wait until `most` samples are left to the loop, or fewer."""
-        self._inner._flush()
+        self._inner.flush()
         while len(self._posted) > most:
-            self._inner._check()
-            await self._inner._room()
+            self._inner.check_open()
+            await self._inner.wait_for_room()
 
     def _put_large(self, publisher: Written, payload: bytes) -> None:
         self._loop.run(self._drain())
@@ -184,7 +184,7 @@ class Session:
         made = Subscriber(self)
         made._inner = self._loop.run(
             self._inner.subscriber(
-                uri, made._samples.put, mode, on_samples=made._samples.put_all, **options
+                uri, made.samples.put, mode, on_samples=made.samples.put_all, **options
             )
         )
         return made
@@ -195,7 +195,7 @@ class Session:
         """Subscribe to a selection, such as `/house/*?{luminosity > 3}`."""
         made = Subscriber(self)
         made._inner = self._loop.run(
-            self._inner.selection(query, made._samples.put, mode, parameters=parameters)
+            self._inner.selection(query, made.samples.put, mode, parameters=parameters)
         )
         return made
 

@@ -204,11 +204,11 @@ class Peer:
             return
         for session in self._sessions.values():
             if session.broker == pid:
-                session._heard(messages)
+                session.take(messages)
                 return
         broker = self._broker
         if broker.broker.heard(pid, messages, broker.now()):
-            broker._flush()
+            broker.flush()
 
     def _answered(self, datagram: bytes, address: tuple[str, int], interface: str) -> None:
         """A peer says hello: who has the smaller id opens the session."""
@@ -242,7 +242,7 @@ class Peer:
             for (uri, mode), (one, options) in self._subscribers.items():
                 one._reads[session] = await session.subscriber(
                     uri,
-                    one._samples.put,
+                    one.samples.put,
                     mode,  # type: ignore[arg-type]
                     **options,
                 )
@@ -266,7 +266,7 @@ class Peer:
     ) -> None:
         self._subscribers[uri, mode] = (one, options)
         for session in list(self._sessions.values()):
-            one._reads[session] = await session.subscriber(uri, one._samples.put, mode, **options)
+            one._reads[session] = await session.subscriber(uri, one.samples.put, mode, **options)
 
     async def _write(self, name: str, payload: bytes) -> None:
         for session in list(self._sessions.values()):
@@ -301,7 +301,7 @@ class Peer:
             return await self._put(uri, payload)
         sender.send_to_group(packet)
         for session in self._sessions.values():
-            session._flush_soon()  # it has a question to ask when no answer comes
+            session.flush_soon()  # it has a question to ask when no answer comes
         self._broker.call(self._broker.broker.touch_all)
         return True
 
@@ -309,7 +309,7 @@ class Peer:
         """Have every session in the group; False: some peer cannot be."""
         group = self._group
         group.sweep()
-        others = [one._client.session for at, one in self._sessions.items() if at]
+        others = [one.client.session for at, one in self._sessions.items() if at]
         others += [
             one.session for pid, one in self._broker.broker.members.items() if pid != self._program
         ]
