@@ -174,7 +174,7 @@ def test_few_samples_of_a_read_do_not_keep_it() -> None:
     for one in samples:
         queue.push(one)
     assert channel.queue.held == 0
-    assert [one._chunk for one in samples] == [b""] * FEW
+    assert [one.chunk for one in samples] == [b""] * FEW
 
 
 def test_who_is_called_at_once_keeps_no_read() -> None:
@@ -190,7 +190,7 @@ def test_a_ring_keeps_payloads_and_no_reads() -> None:
     queue = SampleQueue(channel)
     one = lying(b"x" * 100_000, 5)
     queue.push(one)
-    assert one._chunk == b""
+    assert one.chunk == b""
     assert bytes(one.payload) == b"x" * 600
 
 

@@ -48,7 +48,7 @@ def test_a_batch_is_stored_and_told_of_once() -> None:
     contents = Contents(keeps=False)
     taking = Taking(contents)
     attached = sample("a/3", 9)
-    attached._push = Push(scope=0, body=Put(payload=b"x", attachment=b"beside"))
+    attached.push = Push(scope=0, body=Put(payload=b"x", attachment=b"beside"))
     taking.intake.heard([sample("a/1", 5), sample("a/2", 6), sample("a/1", 7, None), attached])
     assert taking.told == 0, "nobody waits"
     assert sorted(entry.key for entry in contents.matching("a/*")) == ["a/2", "a/3"]

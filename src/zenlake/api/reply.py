@@ -134,4 +134,4 @@ class GetReplyQueue(ReplyQueue):
 
     def value(self, sample: Sample, responder: Responder | None) -> None:
         """One reply that is an ordinary value."""
-        self.channel.push(Reply("", None, responder, 0, sample), sample._size)
+        self.channel.push(Reply("", None, responder, 0, sample), sample.payload_size)

@@ -299,8 +299,8 @@ class SampleQueue(SampleSink):
     def push(self, sample: Sample) -> None:
         """One sample."""
         channel = self.channel
-        chunk = sample._chunk
-        weight = sample._size
+        chunk = sample.chunk
+        weight = sample.payload_size
         if chunk and not channel.direct:
             # A queued sample keeps the complete read alive: so few of one read are copied out, and
             # where many are queued one of them weighs as much as the read.

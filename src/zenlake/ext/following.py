@@ -284,7 +284,7 @@ class Beats(SampleSink):
 
     def push(self, sample: Sample) -> None:
         """One beat."""
-        if sample._put:
+        if sample.is_put:
             self._following.beat(str(sample.key_expr), sample.content())
 
 
@@ -298,4 +298,4 @@ class Tokens(SampleSink):
 
     def push(self, sample: Sample) -> None:
         """One came or went."""
-        self._following.token(str(sample.key_expr), sample._put)
+        self._following.token(str(sample.key_expr), sample.is_put)

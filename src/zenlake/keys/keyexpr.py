@@ -60,9 +60,10 @@ class KeyExpr:
     The constructor refuses text that is not canonical; `KeyExpr.autocanonize` repairs it.
     """
 
-    __slots__ = ("_chunks", "_text", "_wild")
+    __slots__ = ("_chunks", "_wild", "text")
 
-    _text: str
+    #: As it is written; the same as `str()` of it.
+    text: str
     _chunks: list[str] | None
     _wild: bool | None
 
@@ -90,7 +91,7 @@ class KeyExpr:
             text: A key expression in canonical form; it is not checked.
         """
         self = object.__new__(cls)
-        self._text = text
+        self.text = text
         self._chunks = None
         self._wild = None
         return self
@@ -111,7 +112,7 @@ class KeyExpr:
     def is_wild(self) -> bool:
         """Whether it stands for more than one key."""
         if self._wild is None:
-            self._wild = is_wild(self._text)
+            self._wild = is_wild(self.text)
         return self._wild is True
 
     @property
@@ -122,7 +123,7 @@ class KeyExpr:
     def _cut(self) -> list[str]:
         chunks = self._chunks
         if chunks is None:
-            chunks = self._text.split("/")
+            chunks = self.text.split("/")
             self._chunks = chunks
         return chunks
 
@@ -135,18 +136,18 @@ class KeyExpr:
             other: The key expression to compare with.
         """
         other = KeyExpr.of(other)
-        if self._text == other._text:
+        if self.text == other.text:
             return True
-        if "*" not in self._text and "*" not in other._text:
+        if "*" not in self.text and "*" not in other.text:
             return False
         return chunks_intersect(self._cut(), other._cut())
 
     def includes(self, /, other: IntoKeyExpr) -> bool:
         """Whether every key of `other` belongs to this expression."""
         other = KeyExpr.of(other)
-        if self._text == other._text:
+        if self.text == other.text:
             return True
-        return "*" in self._text and chunks_include(self._cut(), other._cut())
+        return "*" in self.text and chunks_include(self._cut(), other._cut())
 
     def relation_to(self, /, other: IntoKeyExpr) -> SetIntersectionLevel:
         """Return the strongest that holds; "is included in" counts as INTERSECTS.
@@ -155,7 +156,7 @@ class KeyExpr:
             other: The key expression to compare with.
         """
         other = KeyExpr.of(other)
-        if self._text == other._text:
+        if self.text == other.text:
             return SetIntersectionLevel.EQUALS
         if self.includes(other):
             return SetIntersectionLevel.INCLUDES
@@ -167,17 +168,17 @@ class KeyExpr:
 
     def join(self, /, other: IntoKeyExpr) -> KeyExpr:
         """Append `other` behind a `/`, and put the result in canonical form."""
-        return KeyExpr.autocanonize(f"{self._text}/{_text(other)}")
+        return KeyExpr.autocanonize(f"{self.text}/{_text(other)}")
 
     def concat(self, /, other: IntoKeyExpr) -> KeyExpr:
         """Append `other` as it is; the result must be canonical, and no stars may meet."""
         added = _text(other)
-        if self._text.endswith("*") and added.startswith("*"):
+        if self.text.endswith("*") and added.startswith("*"):
             raise KeyExprError(
-                f"'{self._text}' and '{added}': the stars would run together and mean something "
-                f"else; write '{self._text}/{added}' with join()"
+                f"'{self.text}' and '{added}': the stars would run together and mean something "
+                f"else; write '{self.text}/{added}' with join()"
             )
-        return KeyExpr(self._text + added)
+        return KeyExpr(self.text + added)
 
     def __truediv__(self, other: IntoKeyExpr) -> KeyExpr:
         """`KeyExpr("a") / "b"` is `a/b`."""
@@ -189,48 +190,48 @@ class KeyExpr:
         """`"a" / KeyExpr("b")` is `a/b`."""
         if not isinstance(other, str):
             return NotImplemented
-        return KeyExpr.autocanonize(f"{other}/{self._text}")
+        return KeyExpr.autocanonize(f"{other}/{self.text}")
 
     # --- being a value -------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        return self._text
+        return self.text
 
     def __repr__(self) -> str:
-        return f"ke`{self._text}`"
+        return f"ke`{self.text}`"
 
     def __hash__(self) -> int:
-        return hash(self._text)
+        return hash(self.text)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, KeyExpr):
-            return self._text == other._text
+            return self.text == other.text
         if isinstance(other, str):
-            return self._text == other
+            return self.text == other
         return NotImplemented
 
     def __lt__(self, other: IntoKeyExpr) -> bool:
         if not isinstance(other, (KeyExpr, str)):
             return NotImplemented
-        return self._text < _text(other)
+        return self.text < _text(other)
 
     def __le__(self, other: IntoKeyExpr) -> bool:
         if not isinstance(other, (KeyExpr, str)):
             return NotImplemented
-        return self._text <= _text(other)
+        return self.text <= _text(other)
 
     def __gt__(self, other: IntoKeyExpr) -> bool:
         if not isinstance(other, (KeyExpr, str)):
             return NotImplemented
-        return self._text > _text(other)
+        return self.text > _text(other)
 
     def __ge__(self, other: IntoKeyExpr) -> bool:
         if not isinstance(other, (KeyExpr, str)):
             return NotImplemented
-        return self._text >= _text(other)
+        return self.text >= _text(other)
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        return KeyExpr, (self._text,)
+        return KeyExpr, (self.text,)
 
 
 IntoKeyExpr = KeyExpr | str
@@ -238,7 +239,7 @@ IntoKeyExpr = KeyExpr | str
 
 def _text(key_expr: IntoKeyExpr) -> str:
     if isinstance(key_expr, KeyExpr):
-        return key_expr._text
+        return key_expr.text
     if not isinstance(key_expr, str):
         _refuse(key_expr)
     return key_expr

@@ -265,15 +265,15 @@ class Sources:
 
     def _take(self, sample: Sample, now: float) -> Source | None:
         """Deliver, hold or drop one sample."""
-        push = sample._push
+        push = sample.push
         info = None if push is None else push.body.source_info
         if info is not None:
             source = self._source(SourceId(info.zid, info.eid), now)
             self._numbered_sample(source, info.sn, sample)
             return source
-        if sample._stamp_id:
-            source = self._source(sample._stamp_id, now)
-            time = sample._seconds << 32 | sample._fraction
+        if sample.stamp_id:
+            source = self._source(sample.stamp_id, now)
+            time = sample.stamp_seconds << 32 | sample.stamp_fraction
             if source.last is None or time > source.last:
                 if self._first is not None or source.open:
                     self._hold(source, time, sample)
@@ -329,7 +329,7 @@ class Sources:
     def _let_go(self, source: Source, at: int) -> Sample:
         sample = source.held.pop(at)
         self._held -= 1
-        self._held_bytes -= sample._size
+        self._held_bytes -= sample.payload_size
         return sample
 
     def _settle(self, source: Source) -> None:

@@ -83,12 +83,12 @@ class ReplySink:
     def value(self, sample: Sample, responder: Responder | None) -> None:
         """One reply that is an ordinary value."""
         stamp: Timestamp | None = None
-        if sample._stamp_id:
+        if sample.stamp_id:
             stamp = Timestamp(
-                seconds=sample._seconds, fraction=sample._fraction, id=sample._stamp_id
+                seconds=sample.stamp_seconds, fraction=sample.stamp_fraction, id=sample.stamp_id
             )
-        body = Put(timestamp=stamp, encoding=sample._encoding, payload=sample.content())
-        self.push(str(sample._key_expr), body, responder, sample._qos)
+        body = Put(timestamp=stamp, encoding=sample.encoding_id, payload=sample.content())
+        self.push(str(sample.key), body, responder, sample.qos_byte)
 
     def end(self) -> None:
         """There will be no more."""

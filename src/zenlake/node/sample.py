@@ -45,19 +45,19 @@ class Sample:
 
     __slots__ = (
         "_at",
-        "_chunk",
-        "_encoding",
-        "_fraction",
-        "_key_expr",
-        "_push",
-        "_put",
-        "_qos",
-        "_reliable",
-        "_schema",
-        "_seconds",
-        "_size",
-        "_stamp_id",
         "_value",
+        "chunk",
+        "encoding_id",
+        "is_put",
+        "is_reliable",
+        "key",
+        "payload_size",
+        "push",
+        "qos_byte",
+        "schema",
+        "stamp_fraction",
+        "stamp_id",
+        "stamp_seconds",
     )
 
     def __init__(
@@ -76,23 +76,24 @@ class Sample:
     ) -> None:
         """The fields that nearly every message has; `push` only if it has others too.
 
-        Without a payload, `lies_in` must follow.
+        Without a payload, `lies_in` must follow. The attributes are the numbers and bytes of the
+        wire, for other modules of zenlake; programs read the properties.
         """
-        self._key_expr: KeyExpr = key_expr
+        self.key: KeyExpr = key_expr
         #: The payload; None while it lies in the bytes of a read, and where.
         self._value: bytes | None = payload
-        self._chunk: bytes = b""
+        self.chunk: bytes = b""
         self._at: int = 0
-        self._size: int = 0 if payload is None else len(payload)
-        self._put: bool = put
-        self._encoding: int = encoding
-        self._schema: bytes = schema
-        self._seconds: int = seconds
-        self._fraction: int = fraction
-        self._stamp_id: bytes = stamp_id
-        self._qos: int = qos
-        self._reliable: bool = reliable
-        self._push: Push | None = push
+        self.payload_size: int = 0 if payload is None else len(payload)
+        self.is_put: bool = put
+        self.encoding_id: int = encoding
+        self.schema: bytes = schema
+        self.stamp_seconds: int = seconds
+        self.stamp_fraction: int = fraction
+        self.stamp_id: bytes = stamp_id
+        self.qos_byte: int = qos
+        self.is_reliable: bool = reliable
+        self.push: Push | None = push
 
     def lies_in(self, chunk: bytes, at: int, size: int) -> None:
         """The payload is `size` bytes of a read, from `at` on.
@@ -100,25 +101,25 @@ class Sample:
         Args:
             chunk: The bytes of a read.
         """
-        self._chunk = chunk
+        self.chunk = chunk
         self._at = at
-        self._size = size
+        self.payload_size = size
 
     def content(self) -> bytes:
         """The payload, out of the read that it lay in, which is let go."""
         # Threads may meet here. Who finds the read let go finds the value that was set before.
-        chunk = self._chunk
+        chunk = self.chunk
         value = self._value
         if value is None:
-            value = chunk[self._at : self._at + self._size]
+            value = chunk[self._at : self._at + self.payload_size]
             self._value = value
-            self._chunk = b""
+            self.chunk = b""
         return value
 
     @property
     def key_expr(self) -> KeyExpr:
         """The key it was published under."""
-        return self._key_expr
+        return self.key
 
     @property
     def payload(self) -> ZBytes:
@@ -128,26 +129,26 @@ class Sample:
     @property
     def kind(self) -> SampleKind:
         """Whether the value was put or deleted."""
-        return SampleKind.PUT if self._put else SampleKind.DELETE
+        return SampleKind.PUT if self.is_put else SampleKind.DELETE
 
     @property
     def encoding(self) -> Encoding:
         """What the payload is."""
-        if self._encoding or self._schema:
-            return Encoding.from_wire(self._encoding, self._schema or None)
+        if self.encoding_id or self.schema:
+            return Encoding.from_wire(self.encoding_id, self.schema or None)
         return _BYTES
 
     @property
     def timestamp(self) -> Timestamp | None:
         """When it was published, if its publisher or a router on its route gave it a timestamp."""
-        if not self._stamp_id:
+        if not self.stamp_id:
             return None
-        return Timestamp(self._seconds, self._stamp_id, self._fraction)
+        return Timestamp(self.stamp_seconds, self.stamp_id, self.stamp_fraction)
 
     @property
     def qos(self) -> QoS:
         """How it was transported: priority, congestion control, express, reliability."""
-        return QoS.from_byte(self._qos)
+        return QoS.from_byte(self.qos_byte)
 
     @property
     def congestion_control(self) -> CongestionControl:
@@ -167,31 +168,31 @@ class Sample:
     @property
     def reliability(self) -> Reliability:
         """Whether it came on a reliable lane."""
-        return Reliability.RELIABLE if self._reliable else Reliability.BEST_EFFORT
+        return Reliability.RELIABLE if self.is_reliable else Reliability.BEST_EFFORT
 
     @property
     def attachment(self) -> ZBytes | None:
         """What the publisher added beside the value."""
-        push = self._push
+        push = self.push
         attachment = None if push is None else push.body.attachment
         return None if attachment is None else ZBytes(attachment)
 
     @property
     def source_info(self) -> SourceInfo | None:
         """Who published it, if they said so."""
-        push = self._push
+        push = self.push
         return None if push is None else source_info_of(push.body.source_info)
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
         """Times taken along its route, if the publisher asked for them."""
-        push = self._push
+        push = self.push
         return None if push is None else timestamp_stack_of(push.timestamp_stack)
 
     def size(self) -> int:
         """How many bytes it brought."""
-        size = self._size
-        push = self._push
+        size = self.payload_size
+        push = self.push
         if push is not None:
             attachment = push.body.attachment
             if attachment is not None:
@@ -201,23 +202,23 @@ class Sample:
     def _said(self) -> tuple[object, ...]:
         """All that was said, for comparing."""
         return (
-            str(self._key_expr),
+            str(self.key),
             self.content(),
-            self._put,
-            self._encoding,
-            self._schema,
-            self._seconds,
-            self._fraction,
-            self._stamp_id,
-            self._qos,
-            self._reliable,
+            self.is_put,
+            self.encoding_id,
+            self.schema,
+            self.stamp_seconds,
+            self.stamp_fraction,
+            self.stamp_id,
+            self.qos_byte,
+            self.is_reliable,
             self.attachment,
             self.source_info,
         )
 
     def __repr__(self) -> str:
         """The sample in one line."""
-        text = f"{self.kind.name} {self._key_expr} {self.payload!r} {self.encoding}"
+        text = f"{self.kind.name} {self.key} {self.payload!r} {self.encoding}"
         timestamp = self.timestamp
         return f"<Sample {text}{'' if timestamp is None else f' {timestamp}'}>"
 
@@ -234,17 +235,17 @@ class Sample:
     def __reduce__(self) -> tuple[object, ...]:
         """How to pickle it."""
         fields = (
-            self._key_expr,
+            self.key,
             self.content(),
-            self._put,
-            self._encoding,
-            self._schema,
-            self._seconds,
-            self._fraction,
-            self._stamp_id,
-            self._qos,
-            self._reliable,
-            self._push,
+            self.is_put,
+            self.encoding_id,
+            self.schema,
+            self.stamp_seconds,
+            self.stamp_fraction,
+            self.stamp_id,
+            self.qos_byte,
+            self.is_reliable,
+            self.push,
         )
         return Sample, fields
 

@@ -81,7 +81,7 @@ class Intake:
         lock.acquire()
         try:
             for sample in samples:
-                stamp_id = sample._stamp_id
+                stamp_id = sample.stamp_id
                 if stamp_id:
                     self._take(sample, stamp_id)
                     continue
@@ -97,19 +97,19 @@ class Intake:
 
     def _take(self, sample: Sample, stamp_id: bytes) -> None:
         # Its parts as they were read: nothing is made that is thrown away again.
-        key = sample._key_expr._text
-        time = _ntp64(sample._seconds, sample._fraction)
-        if not sample._put:
+        key = sample.key.text
+        time = _ntp64(sample.stamp_seconds, sample.stamp_fraction)
+        if not sample.is_put:
             self._counts.deletes += 1
             self._contents.delete(key, time, stamp_id)
             return
         attachment: bytes | None = None
-        if sample._push is not None:
+        if sample.push is not None:
             attached = sample.attachment
             if attached is not None:
                 attachment = attached.to_bytes()
         self._counts.puts += 1
-        value = Value(sample.content(), sample._encoding, sample._schema, attachment)
+        value = Value(sample.content(), sample.encoding_id, sample.schema, attachment)
         self._contents.put(key, time, stamp_id, value)
 
 

@@ -118,11 +118,11 @@ class RowSink(FrameSink):
         row: i64 = table.count
         payload = sample.content()
         weight = len(payload)
-        schema = sample._schema
+        schema = sample.schema
         if schema:
             write_i64_le(table.schemas, row)
             table.view(table.schemas, schema)
-        push = sample._push
+        push = sample.push
         if push is not None:
             attachment = push.body.attachment
             if attachment is not None:
@@ -136,23 +136,23 @@ class RowSink(FrameSink):
                 write_i64_le(sources, self.id_number(source.zid))
                 write_i64_le(sources, source.eid)
                 write_i64_le(sources, source.sn)
-        flags: i64 = sample._qos
-        if not sample._put:
+        flags: i64 = sample.qos_byte
+        if not sample.is_put:
             flags |= DELETED
-        if sample._reliable:
+        if sample.is_reliable:
             flags |= RELIABLE
         time: i64 = 0
         number: i64 = 0
-        if sample._stamp_id:
-            time = word_of(sample._seconds, sample._fraction)
-            number = self.id_number(sample._stamp_id)
+        if sample.stamp_id:
+            time = word_of(sample.stamp_seconds, sample.stamp_fraction)
+            number = self.id_number(sample.stamp_id)
         else:
             flags |= UNSTAMPED
             seconds, fraction = self.hlc.tick(now)
             time = word_of(seconds, fraction)
-        encoding: i64 = sample._encoding
+        encoding: i64 = sample.encoding_id
         flags |= encoding << 16
-        key: i64 = self.key_number(str(sample._key_expr))
+        key: i64 = self.key_number(str(sample.key))
         rows = table.rows
         table.view(rows, payload)
         write_i64_le(rows, time)

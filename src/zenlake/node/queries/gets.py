@@ -73,9 +73,11 @@ class KeptReply:
         if body is not None:
             return body.timestamp
         sample = self.sample
-        if sample is None or not sample._stamp_id:
+        if sample is None or not sample.stamp_id:
             return None
-        return Timestamp(seconds=sample._seconds, fraction=sample._fraction, id=sample._stamp_id)
+        return Timestamp(
+            seconds=sample.stamp_seconds, fraction=sample.stamp_fraction, id=sample.stamp_id
+        )
 
 
 class Get(ReplyReceiver):
