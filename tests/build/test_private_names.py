@@ -1,7 +1,8 @@
-"""Private names of other people's libraries are used in one module for each library.
+"""Private names are used where they are defined; those of a library, in one module of ours.
 
-A library may change them in any release. They are gathered so that a new version is checked in one
-place, and the extra that brings the library has an upper bound.
+A library may change its private names in any release. They are gathered so that a new version is
+checked in one place, and the extra that brings the library has an upper bound. What one module of
+zenlake lends to another has a name without an underscore.
 """
 
 from __future__ import annotations
@@ -160,6 +161,62 @@ def touched(where: str, tree: ast.Module, own: frozenset[str]) -> Iterator[tuple
             found = next((one for one in candidates if name in private_names(one)), "")
         if found:
             yield found, f"{where}:{getattr(node, 'lineno', 0)}: {ast.unparse(node)}"
+
+
+def own_private_names(tree: ast.Module) -> set[str]:
+    """Return the private names that a module defines: functions, classes, variables, attributes."""
+    found = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store()):
+                found.add(name)
+    return found
+
+
+def reaches(where: str, tree: ast.Module) -> Iterator[str]:
+    """Find private attributes and imports of another module, as text with their place."""
+    nodes = list(ast.walk(tree))
+    own = own_private_names(tree)
+    for library, line, text in private_imports(nodes):
+        if library == "zenlake":
+            yield f"{where}:{line}: {text}"
+    for node in nodes:
+        access = accessed(node)
+        if access is None or not is_private(access[0]) or access[0] in own or is_self(access[1]):
+            continue
+        of_python = isinstance(access[1], ast.Name) and access[1].id in sys.stdlib_module_names
+        if not of_python:
+            yield f"{where}:{getattr(node, 'lineno', 0)}: {ast.unparse(node)}"
+
+
+def test_no_module_reaches_for_a_private_name_of_another() -> None:
+    found: list[str] = []
+    for path in sorted((ROOT / "src" / "zenlake").rglob("*.py")):
+        where = path.relative_to(ROOT).as_posix()
+        if where not in MODULES.values():
+            found += reaches(where, ast.parse(path.read_text(encoding="utf-8")))
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def f(session):\n    return session._runtime", 1),
+        ("def f(session):\n    return getattr(session, '_runtime', None)", 1),
+        ("class Outer:\n    def f(self):\n        return self._inner._check()", 1),
+        ("from zenlake.api.query import _names", 1),
+        ("class One:\n    def f(self, other):\n        self._a = other._a", 0),
+        ("class One:\n    def _f(self):\n        pass\ndef g(one):\n    one._f()", 0),
+        ("class One(Base):\n    def f(self):\n        return self._inherited", 0),
+        ("import sys\nsys._current_frames()", 0),
+    ],
+)
+def test_a_reach_for_a_private_name_is_found(text: str, found: int) -> None:
+    assert len(list(reaches("here.py", ast.parse(text)))) == found
 
 
 def own_names() -> frozenset[str]:
