@@ -25,7 +25,7 @@ from tests.xrce_io.lossy import Relay
 from zenlake import xrce
 from zenlake.config import Config
 from zenlake.engine.loop import shared_loop
-from zenlake.xrce.outside import BrokerOptions
+from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce_io.brokering import RunningBroker
 
 #: What the C program of 2018 that the paper counts consists of: zhe.c, zhe-pack.c, zhe-unpack.c.

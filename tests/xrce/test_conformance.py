@@ -288,7 +288,7 @@ def test_discovery_forgetpublisher() -> None:
     publisher = a.publisher("/x")
     b.subscriber("/x")
     a.commit(a.client.forget(publisher))
-    assert world.broker.publications == {}
+    assert world.broker.routing.publications == {}
 
 
 def test_discovery_forgetsubscriber() -> None:

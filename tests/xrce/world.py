@@ -6,10 +6,11 @@ from typing import Any
 
 from zenlake import xrce
 from zenlake.xrce.broker import Broker, Port
+from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce.client import PUSH, Client, Read, Written
 from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.options import SessionOptions
-from zenlake.xrce.outside import BrokerOptions, Outside, Values
+from zenlake.xrce.outside import Outside, Values
 from zenlake.xrce.session import OPEN
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import zenlake
 from zenlake.config import Config
-from zenlake.xrce.outside import BrokerOptions
+from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce_io.brokering import RunningBroker
 from zenlake.xrce_io.service import serving
 

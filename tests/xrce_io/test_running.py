@@ -17,8 +17,9 @@ from tests.waiting import SECONDS
 from tests.xrce_io.lossy import Relay
 from zenlake import xrce
 from zenlake.errors import ClosedError, LocalError, Timeout
+from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce.client import DeclarationRefused
-from zenlake.xrce.outside import BrokerOptions, DurableValues
+from zenlake.xrce.outside import DurableValues
 from zenlake.xrce_io.brokering import KNOCKING_MAX, RunningBroker
 from zenlake.xrce_io.volume import TieredValues, VolumeValues
 

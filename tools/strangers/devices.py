@@ -15,6 +15,7 @@ from typing import Any
 from tools import fuzz
 from zenlake.errors import DecodeError, EncodeError
 from zenlake.xrce.broker import Broker, Port
+from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce.client import Client, Written
 from zenlake.xrce.codec import (
     BatchedData,
@@ -35,7 +36,6 @@ from zenlake.xrce.codec import (
 )
 from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.options import SessionOptions
-from zenlake.xrce.outside import BrokerOptions
 from zenlake.xrce.session import OPEN
 from zenlake.xrce.tables import PULL
 

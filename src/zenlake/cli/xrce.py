@@ -262,7 +262,8 @@ def broker(
 
     import zenlake
     from zenlake.cli.show import print_json
-    from zenlake.xrce.outside import BrokerOptions, DurableValues
+    from zenlake.xrce.broker_options import BrokerOptions
+    from zenlake.xrce.outside import DurableValues
     from zenlake.xrce_io.brokering import SCOUTING, RunningBroker
     from zenlake.xrce_io.volume import TieredValues, VolumeValues
 

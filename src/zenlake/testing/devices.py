@@ -24,10 +24,11 @@ from zenlake.node.sample import Sample
 from zenlake.testing.network import Host, Network
 from zenlake.testing.wires import Conditions, WireEnd, WireLink
 from zenlake.xrce.broker import Broker, Port
+from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce.client import PUSH, Client, Read, Written
 from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.options import SessionOptions
-from zenlake.xrce.outside import BrokerOptions, Outside
+from zenlake.xrce.outside import Outside
 from zenlake.xrce_io.translate import key_exprs
 
 __all__ = ["BrokerHost", "Device"]
@@ -126,7 +127,7 @@ class _Heard(SampleSink):
         owner = self._owner
         now = owner.network.now
         payload = bytes(sample.payload)
-        owner.broker.inject(str(sample.key_expr), payload, True, 0, now)
+        owner.broker.routing.inject(str(sample.key_expr), payload, True, 0, now)
         owner.network.at(now, owner.flush)
 
 

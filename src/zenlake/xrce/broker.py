@@ -11,8 +11,8 @@ import heapq
 from typing import Any, Final
 
 from zenlake.errors import DecodeError
-from zenlake.expr import Type
 from zenlake.xrce.batches import UnreadBatch
+from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce.codec import (
     BatchedData,
     Close,
@@ -30,8 +30,8 @@ from zenlake.xrce.markers import XrceMessage, conduit_of, read_messages, space_o
 from zenlake.xrce.member import Member
 from zenlake.xrce.names import parse_name
 from zenlake.xrce.options import BAD_PARAMETER, GENERIC, NO_ROOM, Habits, SessionOptions
-from zenlake.xrce.outside import BrokerOptions, Outside, Values
-from zenlake.xrce.routing import Routing, spaced
+from zenlake.xrce.outside import Outside, Values
+from zenlake.xrce.routing import DeviceSample, Routing, spaced
 from zenlake.xrce.session import CLOSED, NEVER, XrceSession, written
 
 #: Bits of a scouting mask.
@@ -63,14 +63,20 @@ class Port:
         self.closing = False
 
 
-class Broker(Routing):
+class Broker:
     """All sessions of a broker."""
 
     def __init__(
         self, options: BrokerOptions, outside: Outside | None = None, values: Values | None = None
     ) -> None:
         """`values`: where those of durable resources are kept; in memory if not said."""
-        super().__init__(options, outside, values)
+        self.routing = Routing(options, outside, values)
+        # The routing's own, at hand.
+        self.options = options
+        self.outside = self.routing.outside
+        self.values = self.routing.values
+        self.counters = self.routing.counters
+        self.members = self.routing.members
         self._ports: dict[bytes, Port] = {}
         self._dirty: dict[Port, None] = {}
         self._due: list[tuple[float, int, bytes]] = []
@@ -90,7 +96,7 @@ class Broker(Routing):
 
     def received(self, port: Port, data: bytes, now: float) -> None:
         """Bytes came over a link."""
-        self.now = now
+        self.routing.now = now
         try:
             for packet in [data] if port.deframer is None else port.deframer.feed(data):
                 self._packet(port, packet, now)
@@ -105,7 +111,7 @@ class Broker(Routing):
         port = self._ports.get(pid)
         if port is None or port.member is None:
             return False
-        self.now = now
+        self.routing.now = now
         member = port.member
         for message in member.session.take(messages, now):
             self._message(port, member, message, now)
@@ -213,7 +219,7 @@ class Broker(Routing):
             reason = BAD_PARAMETER
         if reason:
             return self._refuse(port, reason)
-        member = Member(self, session)
+        member = Member(self.routing, session)
         self.members[request.pid] = member
         self._ports[request.pid] = port
         port.member = member
@@ -279,12 +285,18 @@ class Broker(Routing):
             self._dirty[port] = None
 
     def _write(self, port: Port, member: Member) -> None:
-        packets = member.session.packets(self.now)
+        packets = member.session.packets(self.routing.now)
         port.out += [frame(packet) for packet in packets] if port.stream else packets
 
     def flush(self, now: float) -> list[Port]:
         """The links with something to send (`out`), or to close."""
-        self.now = now
+        self.routing.now = now
+        touched = self.routing.touched
+        while touched:
+            touched_member, _ = touched.popitem()
+            touched_port = self._ports.get(touched_member.session.peer)
+            if touched_port is not None:
+                self._dirty[touched_port] = None
         ports: list[Port] = []
         while self._dirty:
             port, _ = self._dirty.popitem()
@@ -299,7 +311,7 @@ class Broker(Routing):
     # ----------------------------------------------------------------------------------- time
 
     def _arm(self, member: Member) -> None:
-        member.now = self.now
+        member.now = self.routing.now
         at = member.deadline
         pid = member.session.peer
         if at < self._armed.get(pid, NEVER):
@@ -318,7 +330,7 @@ class Broker(Routing):
 
     def tick(self, now: float) -> None:
         """Do what the time demands."""
-        self.now = now
+        self.routing.now = now
         while self._due and self._due[0][0] <= now:
             at, _, pid = heapq.heappop(self._due)
             if self._armed.get(pid) != at:
@@ -333,12 +345,7 @@ class Broker(Routing):
             if member.session.state == CLOSED:
                 self._leave(member)
             else:
-                self._touch(member)
-
-    def _touch(self, member: Member) -> None:
-        port = self._ports.get(member.session.peer)
-        if port is not None:
-            self._dirty[port] = None
+                self.routing.touched[member] = None
 
     def touch_all(self) -> None:
         """Every session may have something to send, or a new deadline."""
@@ -347,7 +354,7 @@ class Broker(Routing):
 
     def close(self, now: float) -> None:
         """Say goodbye to everybody."""
-        self.now = now
+        self.routing.now = now
         for member in list(self.members.values()):
             member.session.close(now)
             self._leave(member, "the broker stops")
@@ -382,7 +389,11 @@ class Broker(Routing):
         tables = member.spaces.get(space)
         known = tables.resources.get(prid if prid else id) if tables is not None else None
         if known is None or not known.name.trivial:
-            self.route(member, space, None, id, payload, message.reliable, conduit, 0, None)
+            self.routing.route(
+                DeviceSample(
+                    member, space, None, payload, reliable=message.reliable, id=id, conduit=conduit
+                )
+            )
             return
         if known.name.meta:
             self.counters.meta_writes += 1
@@ -391,16 +402,17 @@ class Broker(Routing):
         if tables is not None and not durability:
             publication = tables.publishers.get(id)
             durability = publication.durability if publication is not None else 0
-        self._named(
-            member, space, known.name.path, payload, message.reliable, conduit, durability,
-            message.sn, known.type,
+        sample = DeviceSample(
+            member, space, known.name.path, payload, reliable=message.reliable, conduit=conduit,
+            durability=durability, type=known.type,
         )  # fmt: skip
+        self._named(member, known.name.path, sample, message.sn)
 
     def _batch(self, member: Member, batch: UnreadBatch) -> None:
         tables = member.spaces.get(0)
         known = tables.resources.get(batch.id) if tables is not None else None
         if known is None or not known.name.trivial:
-            self.route_batch(member, None, batch, 0, None)
+            self.routing.route_batch(member, None, batch, 0, None)
             return
         if known.name.meta:
             self.counters.meta_writes += 1
@@ -410,7 +422,7 @@ class Broker(Routing):
         if tables is not None and not durability:
             publication = tables.publishers.get(batch.id)
             durability = publication.durability if publication is not None else 0
-        self.route_batch(member, path, batch, durability, known.type)
+        self.routing.route_batch(member, path, batch, durability, known.type)
         if durability or self.outside.wide:
             for payload in batch.payloads():
                 if durability:
@@ -431,20 +443,20 @@ class Broker(Routing):
             self.counters.meta_writes += 1
             return
         space = space_of(message, member.habits.ocaml)
-        self._named(
-            member, space, name.path, message.payload, message.reliable, conduit_of(message),
-            name.durability, message.sn, None,
+        sample = DeviceSample(
+            member, space, name.path, message.payload, reliable=message.reliable,
+            conduit=conduit_of(message), durability=name.durability,
         )  # fmt: skip
+        self._named(member, name.path, sample, message.sn)
 
-    def _named(
-        self, member: Member, space: int, path: str, payload: bytes, reliable: bool, conduit: int,
-        durability: int, sn: int, type: Type | None,
-    ) -> None:  # fmt: skip
-        if durability:
-            self.values.put(spaced(space, path), durability, payload)
-        self.route(member, space, path, 0, payload, reliable, conduit, durability, type)
+    def _named(self, member: Member, path: str, sample: DeviceSample, sn: int) -> None:
+        """Keep a sample of a name if it is durable, and give it to sessions and the outside."""
+        space = sample.space
+        if sample.durability:
+            self.values.put(spaced(space, path), sample.durability, sample.payload)
+        self.routing.route(sample)
         if space != 1:
             self.outside.published(
-                spaced(space, path), payload, reliable, conduit, durability,
-                member.session.peer, sn,
+                spaced(space, path), sample.payload, sample.reliable, sample.conduit,
+                sample.durability, member.session.peer, sn,
             )  # fmt: skip

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from abc import ABC, abstractmethod
+from typing import Final
 
 from zenlake.errors import EncodeError
 from zenlake.xrce.batches import BATCH_HEAD, UnreadBatch
+from zenlake.xrce.broker_options import BrokerCounters, BrokerOptions
 from zenlake.xrce.codec import (
     BatchedData,
     Commit,
@@ -37,9 +39,6 @@ from zenlake.xrce.tables import (
     bytes_of,
 )
 
-if TYPE_CHECKING:
-    from zenlake.xrce.routing import Routing
-
 #: Declarations of one transaction, and bytes of their names and properties.
 TRANSACTION_MAX: Final = 1024
 TRANSACTION_BYTES: Final = 1 << 22
@@ -58,10 +57,45 @@ REMINDED_SOON: Final = 0.1
 REMINDED_LATER: Final = 1.0
 
 
+class BrokerTables(ABC):
+    """What a session knows of its broker: where its declarations are entered."""
+
+    def __init__(self, options: BrokerOptions) -> None:
+        """Nothing is declared."""
+        self.options = options
+        self.counters = BrokerCounters()
+        self.publications: dict[DeclaredPublisher, Member] = {}
+        self.now = 0.0
+
+    @abstractmethod
+    def allow(self, member: Member, made: list[SpaceTables]) -> None:
+        """Refuse what the outside could not know; raises `InvalidDeclaration`."""
+
+    @abstractmethod
+    def subscribed(self, member: Member, one: Subscription, now: float) -> None:
+        """Enter a subscription of a session."""
+
+    @abstractmethod
+    def unsubscribed(self, member: Member, one: Subscription) -> None:
+        """Remove a subscription of a session."""
+
+    @abstractmethod
+    def publishing(self, member: Member, publication: DeclaredPublisher) -> None:
+        """Enter a publisher of a session."""
+
+    @abstractmethod
+    def unpublished(self, member: Member, publication: DeclaredPublisher) -> None:
+        """Remove a publisher of a session."""
+
+    @abstractmethod
+    def ask(self, member: Member, one: Subscription, most: int | None) -> bool:
+        """Ask elsewhere, when a subscription is pulled for the first time."""
+
+
 class Member:
     """One session of a broker."""
 
-    def __init__(self, broker: Routing, session: XrceSession) -> None:
+    def __init__(self, broker: BrokerTables, session: XrceSession) -> None:
         """It has just opened."""
         self.broker = broker
         self.session = session

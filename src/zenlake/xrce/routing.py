@@ -6,16 +6,16 @@ A session gets a sample once, however many of its pushed subscriptions want it, 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, final
 
 from zenlake.expr import Type, json_record
 from zenlake.wire.cursor import Writer
 from zenlake.xrce.batches import UnreadBatch
-from zenlake.xrce.member import Member
+from zenlake.xrce.broker_options import BrokerOptions
+from zenlake.xrce.member import BrokerTables, Member
 from zenlake.xrce.names import Name, matches, meets
-from zenlake.xrce.outside import BrokerCounters, BrokerOptions, DurableValues, Outside, Values
+from zenlake.xrce.outside import DurableValues, Outside, Values
 from zenlake.xrce.session import CLOSED
 from zenlake.xrce.tables import (
     NO_SPACE,
@@ -31,24 +31,64 @@ from zenlake.xrce.tables import (
 ROUTES_MAX: Final = 65536
 
 
-class Routing(ABC):
+@final
+class DeviceSample:
+    """A sample on its way among the sessions of a broker."""
+
+    __slots__ = (
+        "conduit",
+        "durability",
+        "id",
+        "path",
+        "payload",
+        "reliable",
+        "source",
+        "space",
+        "type",
+    )
+
+    def __init__(
+        self,
+        source: Member | None,
+        space: int,
+        path: str | None,
+        payload: bytes,
+        *,
+        reliable: bool,
+        id: int = 0,
+        conduit: int = 0,
+        durability: int = 0,
+        type: Type | None = None,
+    ) -> None:
+        """Of a session, or without one of the outside; `id` counts where there is no path."""
+        self.source = source
+        self.space = space
+        self.path = path
+        self.payload = payload
+        self.reliable = reliable
+        self.id = id
+        self.conduit = conduit
+        self.durability = durability
+        self.type = type
+
+
+class Routing(BrokerTables):
     """The sessions of a broker and what they declared."""
 
     def __init__(
         self, options: BrokerOptions, outside: Outside | None = None, values: Values | None = None
     ) -> None:
         """`values`: where those of durable resources are kept; in memory if not said."""
-        self.options = options
+        super().__init__(options)
         self.outside = outside or Outside()
         self.values: Values = values if values is not None else DurableValues()
-        self.counters = BrokerCounters()
         self.members: dict[bytes, Member] = {}
-        self.now = 0.0
+        #: Sessions with something to send, until the broker takes them.
+        self.touched: dict[Member, None] = {}
         self._exact: dict[tuple[int, str | int], dict[Subscription, Member]] = {}
         self._wild: dict[Subscription, Member] = {}
         self._routes: dict[tuple[int, str | int], list[tuple[Member, Subscription]]] = {}
-        self.publications: dict[DeclaredPublisher, Member] = {}
-        #: The same, found by what they publish; those whose names have wildcards apart.
+        #: The publications, found by what they publish; those whose names have wildcards apart.
         self._published: dict[tuple[int, str | int], dict[DeclaredPublisher, Member]] = {}
         self._published_wild: dict[DeclaredPublisher, Member] = {}
         self._publishing: dict[str, int] = {}
@@ -56,22 +96,16 @@ class Routing(ABC):
         self._listened: set[str] = set()
         self._subscribed = 0
 
-    @abstractmethod
-    def _touch(self, member: Member) -> None:
-        """A session has something to send."""
-
     # --------------------------------------------------------------------------------- routing
 
-    def route(
-        self, source: Member | None, space: int, path: str | None, id: int, payload: bytes,
-        reliable: bool, conduit: int, durability: int, type: Type | None,
-    ) -> None:  # fmt: skip
+    def route(self, sample: DeviceSample) -> None:
         """Give a sample to every session that wants it, once, but not to its source."""
         self.counters.samples_in += 1
-        key: tuple[int, str | int] = (space, id if path is None else path)
+        source, path, payload = sample.source, sample.path, sample.payload
+        key: tuple[int, str | int] = (sample.space, sample.id if path is None else path)
         targets = self._routes.get(key)
         if targets is None:
-            targets = self._find(space, path, id)
+            targets = self._find(sample.space, path, sample.id)
             if len(self._routes) > ROUTES_MAX:
                 self._routes.clear()
             self._routes[key] = targets
@@ -84,19 +118,20 @@ class Routing(ABC):
             if self._apart(source, member):
                 continue
             tagged = one.name is not None and one.name.tags and path is not None
-            if tagged and not meets(one.name, path, durability):  # type: ignore[arg-type]
+            if tagged and not meets(one.name, path, sample.durability):  # type: ignore[arg-type]
                 continue
             if one.chosen is not None and one.chosen.tree is not None:
                 if not judged:
+                    type = sample.type
                     record = type.record(payload) if type is not None else json_record(payload)
                     judged = True
                 if record is None or not one.chosen.tree.holds(record, one.chosen.parameters):
                     continue
             if one.mode == PUSH:
                 pushed = member
-            member.give(one, path, payload, reliable, conduit)
+            member.give(one, path, payload, sample.reliable, sample.conduit)
             self.counters.samples_out += 1
-            self._touch(member)
+            self.touched[member] = None
 
     def route_batch(
         self,
@@ -115,7 +150,11 @@ class Routing(ABC):
         targets = self._routes.get(key)
         if targets is None or not self._all_alike(source, targets):
             for payload in batch.payloads():
-                self.route(source, 0, path, id, payload, batch.reliable, 0, durability, type)
+                sample = DeviceSample(
+                    source, 0, path, payload, reliable=batch.reliable, id=id,
+                    durability=durability, type=type,
+                )  # fmt: skip
+                self.route(sample)
             return
         self.counters.samples_in += batch.count
         pushed: Member | None = None
@@ -125,7 +164,7 @@ class Routing(ABC):
             pushed = member
             member.push_batch(one, batch)
             self.counters.samples_out += batch.count
-            self._touch(member)
+            self.touched[member] = None
 
     def _all_alike(self, source: Member, targets: list[tuple[Member, Subscription]]) -> bool:
         """Whether every session gets every sample of a batch, at once, by its own id."""
@@ -154,7 +193,7 @@ class Routing(ABC):
         """A sample from outside."""
         self.now = now
         space, inner = unspaced(path)
-        self.route(None, space, inner, 0, payload, reliable, conduit, 0, None)
+        self.route(DeviceSample(None, space, inner, payload, reliable=reliable, conduit=conduit))
 
     # ---------------------------------------------------------------------------- declarations
 
@@ -243,7 +282,7 @@ class Routing(ABC):
             if path not in here and space == one.space and matches(one.name.path, inner):
                 here.add(path)
                 member.give(one, inner, payload, True, 0)
-        self._touch(member)
+        self.touched[member] = None
 
     def _still(self, member: Member, one: Subscription) -> bool:
         """Whether a subscription is in force that something was asked for."""
@@ -360,7 +399,7 @@ class Routing(ABC):
         matched = self._interested(member, publication)
         if matched != publication.matched:
             member.match(publication, matched)
-            self._touch(member)
+            self.touched[member] = None
 
     @staticmethod
     def _count_up(table: dict[str, int], path: str, changed: Callable[[str, bool], None]) -> None:
@@ -418,7 +457,7 @@ class Routing(ABC):
         for stored in kept:
             store.put(stored.path, stored.payload, stored.conduit)
         member.answer(one, most)
-        self._touch(member)
+        self.touched[member] = None
 
     def _tell_meta(self, member: Member, one: Subscription) -> None:
         if one.mode != PUSH or one.name is None:
@@ -440,7 +479,7 @@ class Routing(ABC):
             member.stores[one].put(None, payload)
             member.answer(one, most)
             member.asked.discard(one)
-        self._touch(member)
+        self.touched[member] = None
 
     def meta(self, name: Name, space: int, more: set[str] | None = None) -> bytes:
         """What a meta resource says, in the protocol's own encoding; `more`: other children."""

@@ -284,7 +284,7 @@ class Bridge(Outside):
     def _listened(self, path: str, listened: bool) -> None:
         running = self.running
         if running is not None:
-            self._later(lambda: running.broker.listened(path, listened))
+            self._later(lambda: running.broker.routing.listened(path, listened))
 
     def ask(self, member: Member, one: Subscription, most: int | None) -> bool:
         """A selection is pulled: ask everybody."""
@@ -296,7 +296,7 @@ class Bridge(Outside):
         parameters = f"pred={_quoted(text)}" if text else ""
 
         def answered(values: list[tuple[str, bytes]]) -> None:
-            running.broker.answered(member, one, values, most, running.now())
+            running.broker.routing.answered(member, one, values, most, running.now())
 
         self._get(key_exprs(spaced(one.space, one.name.path)), parameters, answered)
         return True
@@ -314,7 +314,7 @@ class Bridge(Outside):
             names = {
                 path[len(above) :].split("/")[0] for path, _ in values if path.startswith(above)
             }
-            running.broker.named(member, one, names, most, running.now())
+            running.broker.routing.named(member, one, names, most, running.now())
 
         self._get([above + "*"], "", named)
         return True
@@ -326,7 +326,7 @@ class Bridge(Outside):
             return
 
         def remembered(values: list[tuple[str, bytes]]) -> None:
-            running.broker.remembered(member, one, values, running.now())
+            running.broker.routing.remembered(member, one, values, running.now())
 
         self._get(key_exprs(spaced(one.space, one.name.path)), "", remembered)
 
@@ -451,7 +451,7 @@ class Bridge(Outside):
                 self._owners.clear()
             self._owners[path] = owner
         if owner == wanted and self.running is not None:
-            self.running.broker.inject(path, payload, reliable, conduit, self.running.now())
+            self.running.broker.routing.inject(path, payload, reliable, conduit, self.running.now())
 
     def _answer_for(self, path: str) -> None:
         """Answer questions about a durable resource with its last value."""

@@ -21,7 +21,8 @@ from zenlake.links.registry import listen
 from zenlake.values.locator import EndPoint
 from zenlake.xrce import Hello, Scout, read_packet, write
 from zenlake.xrce.broker import Broker, Port
-from zenlake.xrce.outside import BrokerOptions, Outside, Values
+from zenlake.xrce.broker_options import BrokerOptions
+from zenlake.xrce.outside import Outside, Values
 from zenlake.xrce_io.wires import Wire
 
 log = logging.getLogger("zenlake.xrce")

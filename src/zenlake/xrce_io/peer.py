@@ -20,11 +20,11 @@ from zenlake.errors import DecodeError, ZError
 from zenlake.links.multicast import MulticastSockets
 from zenlake.xrce import Hello, Property, Scout, read_packet, write
 from zenlake.xrce.broker import PEER
+from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce.client import Read, Written
 from zenlake.xrce.group import GROUP_CONDUIT, Group, heard
 from zenlake.xrce.names import parse_name
 from zenlake.xrce.outgoing import SYNCH_LEAST
-from zenlake.xrce.outside import BrokerOptions
 from zenlake.xrce.properties import value_of
 from zenlake.xrce.session import OPEN
 from zenlake.xrce_io import aio
@@ -289,7 +289,7 @@ class Peer:
         if (
             sender is None
             or not self._all_joined()
-            or not self._broker.broker.pushes_all(name.path)
+            or not self._broker.broker.routing.pushes_all(name.path)
         ):
             return await self._put(uri, payload)
         while reliable and group.full:

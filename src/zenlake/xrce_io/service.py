@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from zenlake.xrce.broker import BROKER, DURABILITY_BIT
+from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce.options import Habits
-from zenlake.xrce.outside import BrokerOptions, DurableValues, Values
+from zenlake.xrce.outside import DurableValues, Values
 from zenlake.xrce_io.bridge import Bridge
 from zenlake.xrce_io.brokering import RunningBroker
 from zenlake.xrce_io.volume import TieredValues, VolumeValues
