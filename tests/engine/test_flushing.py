@@ -8,10 +8,12 @@ import pytest
 
 from tests.engine.by_hand import Client, HandLoop, connected, started
 from zenlake.engine.congestion import BLOCK
-from zenlake.engine.flushing import Flushing, FlushRequest
+from zenlake.engine.flush_request import FlushRequest
+from zenlake.engine.flushing import Flushing
 from zenlake.engine.polling import LOOK, LOOKS, SocketPoller
 from zenlake.engine.runtime import Runtime
 from zenlake.engine.shared import SharedOutbox
+from zenlake.transport.outbox import Outbox
 from zenlake.wire import Push, Put, write
 
 #: All of a publication but the length of its payload.
@@ -158,7 +160,7 @@ def test_replies_wait_for_the_check_of_the_loop_while_a_thread_polls() -> None:
 
 
 def test_a_request_is_made_once_until_it_is_done() -> None:
-    asked: list[SharedOutbox] = []
+    asked: list[Outbox] = []
     request = FlushRequest(asked.append)
     box = SharedOutbox(True, 2, asked.append, lambda: False, 0.0, 0.0)
     request.request_flush(box)

@@ -7,93 +7,56 @@ they leave to the loop, in one of two ways:
     later   the loop checks every millisecond anyway while a thread polls the sockets in its place
             (see `polling`): the outbox is put on a list and no one is woken
 
-A `FlushRequest` is the state of one outbox, guarded by the outbox's lock. `Flushing` is the queue
-of one node. Its lists are appended to by any thread and popped by the loop; both are one step of
-the interpreter. No request is lost between two steps: a thread first appends and then reads
-`_requested` (or `poller.hot`), the loop first clears the flag and then reads the list.
+A `FlushRequest` (see `flush_request`) is the state of one outbox, guarded by the outbox's lock.
+`Flushing` is the queue of one node. Its lists are appended to by any thread and popped by the loop;
+both are one step of the interpreter. No request is lost between two steps: a thread first appends
+and then reads `_requested` (or `poller.hot`), the loop first clears the flag and then reads the
+list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol
+
+from zenlake.engine.shared import SharedOutbox
+from zenlake.transport.outbox import Outbox
 
 if TYPE_CHECKING:
     from zenlake.engine.loop import EventLoop
-    from zenlake.engine.multicast import MulticastPump
-    from zenlake.engine.polling import SocketPoller
-    from zenlake.engine.pump import Pump
-    from zenlake.engine.shared import SharedOutbox
-    from zenlake.transport.outbox import Outbox
 
 
-@final
-class FlushRequest:
-    """Whether the loop is going to flush one outbox.
+class Flushable(Protocol):
+    """Writes an outbox into its link: the pump of a link, or of a group."""
 
-    States: *none* (neither `requested` nor `later`), *later*, *requested*. While `requested` is set
-    the loop will call `SharedOutbox.flush`: it was woken for it, or waits until the link is
-    writable, or comes by a timer because batches fill up (`comes_again`).
-    """
+    def flush(self) -> None:
+        """Write what waits; on the loop thread."""
 
-    __slots__ = ("comes_again", "later", "look_later", "requested", "soon", "streaming")
 
-    def __init__(self, soon: Callable[[SharedOutbox], None]) -> None:
-        """`soon`: have the loop flush an outbox; callable from any thread."""
-        self.soon: Callable[[SharedOutbox], None] = soon
-        #: Have an outbox flushed by the next check of the loop; False: there is no such check.
-        self.look_later: Callable[[SharedOutbox], bool] | None = None
-        self.requested: bool = False
-        self.later: bool = False
-        #: Whether callers have filled batches since the loop last flushed.
-        self.streaming: bool = False
-        #: Whether the loop flushes again after a while, by itself.
-        self.comes_again: bool = False
+class LoopCheck:
+    """Whether the loop checks by itself (`hot`), because it leaves the sockets to a thread."""
 
-    def request_flush(self, outbox: SharedOutbox) -> None:
-        """Have the loop flush `outbox`, if it is not going to."""
-        if not self.requested:
-            self.requested = True
-            self.soon(outbox)
-
-    def ask_later(self, outbox: SharedOutbox) -> bool:
-        """Have `outbox` flushed by the next check of the loop; False: there is none."""
-        if self.later:
-            return True
-        look_later = self.look_later
-        if look_later is None:
-            return False
-        self.later = True
-        if look_later(outbox):
-            return True
-        self.later = False
-        return False
-
-    def flushed(self, done: bool) -> None:
-        """The loop has flushed; `done`: until nothing was left."""
-        self.comes_again = done and self.streaming
-        self.streaming = False
-        # While the link is not writable no request is needed: the link calls back.
-        self.requested = not done or self.comes_again
+    def __init__(self) -> None:
+        """It waits until it is woken."""
+        self.hot = False
 
 
 class Flushing:
     """The outboxes of one node that the loop is to flush, and the pump of each."""
 
-    def __init__(self, loop: EventLoop, poller: SocketPoller | None) -> None:
+    def __init__(self, loop: EventLoop, poller: LoopCheck | None) -> None:
         """`poller`: while it is hot the loop checks every millisecond."""
         self._loop = loop
         self._poller = poller
-        self._pumps: dict[int, Pump | MulticastPump] = {}
+        self._pumps: dict[int, Flushable] = {}
         #: Outboxes to be flushed in the loop's next round, and by its next check.
-        self._soon: list[SharedOutbox] = []
-        self._later: list[SharedOutbox] = []
+        self._soon: list[Outbox] = []
+        self._later: list[Outbox] = []
         #: Whether the loop may check by itself (`later`).
         self.looks = poller is not None
         #: Whether the loop was woken for `_soon`.
         self._requested = False
 
-    def add(self, outbox: SharedOutbox, pump: Pump | MulticastPump) -> None:
+    def add(self, outbox: SharedOutbox, pump: Flushable) -> None:
         """From now on `pump` flushes this outbox."""
         self._pumps[id(outbox)] = pump
 
@@ -101,7 +64,7 @@ class Flushing:
         """Flush this outbox no more."""
         self._pumps.pop(id(outbox), None)
 
-    def pump_of(self, outbox: Outbox) -> Pump | MulticastPump | None:
+    def pump_of(self, outbox: Outbox) -> Flushable | None:
         """The pump that flushes an outbox."""
         return self._pumps.get(id(outbox))
 
@@ -109,7 +72,7 @@ class Flushing:
         """Whether no outbox waits to be flushed."""
         return not self._soon and not self._later
 
-    def soon(self, outbox: SharedOutbox) -> None:
+    def soon(self, outbox: Outbox) -> None:
         """Have an outbox flushed in the loop's next round; from any thread."""
         self._soon.append(outbox)
         if not self._requested:
@@ -134,7 +97,7 @@ class Flushing:
             if pump is not None:
                 pump.flush()
 
-    def later(self, outbox: SharedOutbox) -> bool:
+    def later(self, outbox: Outbox) -> bool:
         """Have an outbox flushed by the loop's next check; False: it does not check. Any thread."""
         poller = self._poller
         if poller is None or not poller.hot:
@@ -147,6 +110,7 @@ class Flushing:
         """Flush what was left to this check; on the loop thread."""
         while self._later:
             outbox = self._later.pop()
+            assert isinstance(outbox, SharedOutbox)
             outbox.request.later = False
             pump = self.pump_of(outbox)
             if pump is not None:

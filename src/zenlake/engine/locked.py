@@ -9,7 +9,7 @@ from zenlake.errors import ZError
 from zenlake.node.node import Node
 
 if TYPE_CHECKING:
-    from zenlake.engine.runtime import Runtime
+    from zenlake.engine.running_node import RunningNode
 
 
 class LockedNode:
@@ -17,9 +17,9 @@ class LockedNode:
 
     __slots__ = ("_deadline", "_node", "_runtime")
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: RunningNode) -> None:
         """Not locked yet: see `__enter__`."""
-        self._runtime: Runtime = runtime
+        self._runtime: RunningNode = runtime
         self._node: Node = runtime.node
         self._deadline: float = 0.0
 

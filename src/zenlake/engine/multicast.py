@@ -16,7 +16,7 @@ from zenlake.transport.multicast_terms import MulticastTerms
 from zenlake.values.locator import EndPoint, split_host_port
 
 if TYPE_CHECKING:
-    from zenlake.engine.runtime import Runtime
+    from zenlake.engine.running_node import RunningNode
 
 log = logging.getLogger("zenlake.engine")
 
@@ -40,7 +40,7 @@ def is_group(endpoint: EndPoint) -> bool:
 class MulticastPump:
     """Moves the datagrams of one group; lives on the loop thread."""
 
-    def __init__(self, runtime: Runtime, endpoint: EndPoint) -> None:
+    def __init__(self, runtime: RunningNode, endpoint: EndPoint) -> None:
         """Nothing moves before `start`."""
         check_options(endpoint, OPTIONS, "listen")
         self.runtime = runtime

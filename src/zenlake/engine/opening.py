@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zenlake.errors import LinkError
 
 if TYPE_CHECKING:
-    from zenlake.engine.runtime import Runtime
+    from zenlake.engine.running_node import RunningNode
 
 
 def named(endpoint: str, error: str) -> str:
@@ -18,7 +18,7 @@ def named(endpoint: str, error: str) -> str:
 class Opening:
     """What `open` waits for, and how long."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: RunningNode) -> None:
         """Of a node that has been started."""
         self._runtime = runtime
         settings = runtime.settings

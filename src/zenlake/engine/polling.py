@@ -32,10 +32,11 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from zenlake.engine.channel import Channel
+from zenlake.engine.flushing import LoopCheck
 
 if TYPE_CHECKING:
     from zenlake.engine.pump import Pump
-    from zenlake.engine.runtime import Runtime
+    from zenlake.engine.running_node import RunningNode
 
 #: How long a thread polls without anything to read before it sleeps, in seconds.
 STAY: Final = 0.02
@@ -47,11 +48,12 @@ LOOKS: Final = 5
 FEW: Final = 256
 
 
-class SocketPoller:
+class SocketPoller(LoopCheck):
     """The sockets of one node, and the thread that polls them."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: RunningNode) -> None:
         """No thread polls yet, and the loop watches the sockets."""
+        super().__init__()
         self.runtime = runtime
         self._polling = threading.Lock()
         self._epoll = select.epoll()
@@ -63,8 +65,6 @@ class SocketPoller:
         self._left_out: set[int] = set()
         #: The thread that polls; 0: none. (The compiler cannot have a `_thread`.)
         self._owner = 0
-        #: Whether the loop leaves the sockets to a thread, and checks every `LOOK` seconds.
-        self.hot = False
         #: Checks in a row without a polling thread.
         self._missed = 0
         self._closed = False

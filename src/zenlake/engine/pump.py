@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from zenlake.clock import ZenohId
 from zenlake.engine.arenas import LARGE_READ, keep_arenas
@@ -31,8 +31,7 @@ from zenlake.transport.transcript import IN, OUT, Transcript
 
 if TYPE_CHECKING:
     from zenlake.engine.handlers import ChannelSink
-    from zenlake.engine.polling import SocketPoller
-    from zenlake.engine.runtime import Runtime
+    from zenlake.engine.running_node import RunningNode
 
 log = logging.getLogger("zenlake.engine")
 transcript = logging.getLogger("zenlake.transcript")
@@ -49,11 +48,28 @@ MOUTHFUL = 1 << 17
 MEANWHILE = 0.001
 
 
+class LinkPoller(Protocol):
+    """Reads links in the loop's place."""
+
+    def remove(self, pump: Pump) -> None:
+        """Leave a link to the loop; on the loop thread."""
+
+    def resumed(self, pump: Pump) -> None:
+        """Read a link again that was paused; on the loop thread."""
+
+
 class Pump:
     """Moves the bytes of one neighbour; lives on the loop thread."""
 
-    def __init__(self, runtime: Runtime, link: UnicastLink, neighbour: Neighbour) -> None:
-        """Nothing moves before `start`."""
+    def __init__(
+        self,
+        runtime: RunningNode,
+        link: UnicastLink,
+        neighbour: Neighbour,
+        forget: Callable[[Pump], None],
+    ) -> None:
+        """Nothing moves before `start`; `forget` is called when the link is closed."""
+        self._forget = forget
         self.runtime = runtime
         self.link = link
         self.neighbour = neighbour
@@ -66,7 +82,7 @@ class Pump:
         self.closed = False
         self.pauses = 0
         #: Who polls the link in the loop's place, if somebody does.
-        self.poller: SocketPoller | None = None
+        self.poller: LinkPoller | None = None
         #: Whether more was read than the neighbour's turn had time for, and whether the link has
         #: ended behind that.
         self._behind = False
@@ -296,7 +312,8 @@ class Pump:
 
     def _end(self, deadline: float) -> None:
         """Wait until the other side ends a session that was open, then close."""
-        self.runtime.stop_polling(self)
+        if self.poller is not None:
+            self.poller.remove(self)
         if self.neighbour.face is not None and self.link.finish(self.shut):
             self.runtime.loop.loop.call_later(max(0.0, deadline - monotonic()), self.shut)
         else:
@@ -322,7 +339,7 @@ class Pump:
         self.outbox.shut()
         self.outbox.detach()
         self.outbox.congestion.unresponsive = None  # which is ours, and so refers to it
-        self.runtime.forget(self)
+        self._forget(self)
         self.link.close()
         # The node may want to connect again, sooner than it wanted anything before.
         self.runtime.arm()

@@ -207,7 +207,7 @@ class Runtime:
         self._pump(link, neighbour)
 
     def _pump(self, link: UnicastLink, neighbour: Neighbour) -> None:
-        pump = Pump(self, link, neighbour)
+        pump = Pump(self, link, neighbour, self._forget)
         self.pumps[pump] = None
         self.flushing.add(pump.outbox, pump)
         pump.start()
@@ -215,14 +215,10 @@ class Runtime:
             self._poller.add(pump)
         self.arm()
 
-    def stop_polling(self, pump: Pump) -> None:
-        """Leave the link of a pump to the loop; on the loop thread."""
+    def _forget(self, pump: Pump) -> None:
+        """Let go of a pump whose link is closed; on the loop thread."""
         if self._poller is not None:
             self._poller.remove(pump)
-
-    def forget(self, pump: Pump) -> None:
-        """Let go of a pump whose link is closed; on the loop thread."""
-        self.stop_polling(pump)
         self.pumps.pop(pump, None)
         self.flushing.remove(pump.outbox)
         neighbour = pump.neighbour

@@ -18,7 +18,7 @@ from zenlake.scouting.autoconnect import Autoconnect
 from zenlake.scouting.scout import DiscoveredNode, HelloResponder, ScoutSender
 
 if TYPE_CHECKING:
-    from zenlake.engine.runtime import Runtime
+    from zenlake.engine.running_node import RunningNode
 
 log = logging.getLogger("zenlake.scouting")
 
@@ -98,7 +98,7 @@ class MulticastScout:
 class NodeScouting:
     """The scouting of a running node."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: RunningNode) -> None:
         """Nothing is sent before `start`."""
         self.runtime = runtime
         self.settings = runtime.settings.scouting.multicast

@@ -19,7 +19,6 @@ from zenlake.errors import LocalError
 
 if TYPE_CHECKING:
     from zenlake.config import Config
-    from zenlake.engine.runtime import Runtime
     from zenlake.node.inspection.metrics import Row
 
 
@@ -44,6 +43,13 @@ class RunningService(Protocol):
 
     def close(self) -> None:
         """End it; the node is open still."""
+
+
+class Served(Protocol):
+    """A running node, as far as its services go."""
+
+    settings: Settings
+    services: dict[str, RunningService]
 
 
 def _admin_space(settings: Settings) -> bool:
@@ -74,21 +80,21 @@ SESSION_SERVICES: dict[str, tuple[str, Callable[[Settings], bool]]] = {
 it wants them."""
 
 
-def start_services(runtime: Runtime) -> None:
+def start_services(runtime: Served) -> None:
     """Start what the configuration of a node asks for; the node is there, the lock is not held."""
     for room, wanted in SERVICES.items():
         if wanted(runtime.settings):
             import_module(room).start(runtime)
 
 
-def start_session_services(runtime: Runtime) -> None:
+def start_session_services(runtime: Served) -> None:
     """Start what needs an open node; may wait for disks, so never on the loop."""
     for room, (_, wanted) in SESSION_SERVICES.items():
         if wanted(runtime.settings):
             runtime.services[room] = import_module(room).start(runtime)
 
 
-def refuse_session_services(runtime: Runtime) -> None:
+def refuse_session_services(runtime: Served) -> None:
     """Refuse a configuration that asks for what cannot live on a program's own loop."""
     for obeyed, wanted in SESSION_SERVICES.values():
         if wanted(runtime.settings):
@@ -98,7 +104,7 @@ def refuse_session_services(runtime: Runtime) -> None:
             )
 
 
-def running_plugins(runtime: Runtime) -> dict[str, object] | None:
+def running_plugins(runtime: Served) -> dict[str, object] | None:
     """The services that serve, as Eclipse's nodes show plugins: by id, with name and path.
 
     What a plugin's library is there, a room is here.
@@ -111,19 +117,19 @@ def running_plugins(runtime: Runtime) -> dict[str, object] | None:
     } or None
 
 
-def service_metrics(runtime: Runtime) -> list[Row]:
+def service_metrics(runtime: Served) -> list[Row]:
     """What the services of a node count; the node's lock is not held."""
     return [row for service in list(runtime.services.values()) for row in service.metrics()]
 
 
-def service_troubles(runtime: Runtime) -> list[str]:
+def service_troubles(runtime: Served) -> list[str]:
     """Why services of a node do not do what they are for; empty: all do."""
     return [
         trouble for service in list(runtime.services.values()) for trouble in service.troubles()
     ]
 
 
-def change_services(runtime: Runtime, path: str, config: Config) -> bool:
+def change_services(runtime: Served, path: str, config: Config) -> bool:
     """Let a service obey a change at `path` of the configuration; False if no service does."""
     for room, (obeyed, _) in SESSION_SERVICES.items():
         if path == obeyed or path.startswith(f"{obeyed}/"):

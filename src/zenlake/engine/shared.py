@@ -52,7 +52,7 @@ from time import perf_counter
 from zenlake.engine.back_pressure import Pausable
 from zenlake.engine.congestion import BLOCK, DROP, CongestionRules
 from zenlake.engine.delivery import begin_wait, end_wait
-from zenlake.engine.flushing import FlushRequest
+from zenlake.engine.flush_request import FlushRequest
 from zenlake.engine.link_writer import LinkWriter
 from zenlake.engine.mutex import Mutex
 from zenlake.engine.pacing import Pacing
@@ -72,7 +72,7 @@ class SharedOutbox(Outbox):
         self,
         stream: bool,
         depth: int,
-        flush_soon: Callable[[SharedOutbox], None],
+        flush_soon: Callable[[Outbox], None],
         is_loop: Callable[[], bool],
         wait_before_drop: float,
         wait_before_close: float,
