@@ -12,6 +12,7 @@ from zenlake.recorded.encoding import (
     recorded_parts,
     recorded_schema,
     recorded_text,
+    schema_bytes,
     without_custom_id,
 )
 from zenlake.values import Encoding
@@ -78,12 +79,39 @@ def test_a_custom_name_of_a_known_format_names_that_format() -> None:
     assert without_custom_id("unknown(4000);text/json") == "unknown(4000);text/json"
 
 
-def test_a_schema_of_any_bytes_fits_an_encoding_again() -> None:
-    assert recorded_schema("é".encode()) == "é"
-    assert recorded_schema(b"a\xffb") == "a\N{REPLACEMENT CHARACTER}b"
-    assert recorded_schema(b"\xff" * 255) == "\N{REPLACEMENT CHARACTER}" * 85
-    assert recorded_schema(b"ab" + b"\xff" * 253) == "ab" + "\N{REPLACEMENT CHARACTER}" * 84
-    assert recorded_schema(b"x" * 255) == "x" * 255
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"", ""),
+        ("é".encode(), "é"),
+        (b"a\xffb", "a\N{REPLACEMENT CHARACTER}FFb"),
+        (
+            b"\xed\xa0\x80",
+            "\N{REPLACEMENT CHARACTER}ED"
+            + "\N{REPLACEMENT CHARACTER}A0"
+            + "\N{REPLACEMENT CHARACTER}80",
+        ),
+        (
+            "\N{REPLACEMENT CHARACTER}FF".encode(),
+            "\N{REPLACEMENT CHARACTER}EF\N{REPLACEMENT CHARACTER}BF\N{REPLACEMENT CHARACTER}BDFF",
+        ),
+    ],
+)
+def test_a_schema_that_is_no_text_shows_its_bytes(data: bytes, text: str) -> None:
+    assert recorded_schema(data) == text
+    assert schema_bytes(text) == data
+
+
+@given(
+    st.binary(max_size=20) | st.text(max_size=9).map(lambda text: text.encode("utf-8", "replace"))
+)
+def test_a_schema_of_any_bytes_comes_back(data: bytes) -> None:
+    assert schema_bytes(recorded_schema(data)) == data
+
+
+def test_a_schema_whose_bytes_were_replaced_before_keeps_its_text() -> None:
+    assert schema_bytes("a\N{REPLACEMENT CHARACTER}b") == "a\N{REPLACEMENT CHARACTER}b".encode()
+    assert schema_bytes(None) == b""
 
 
 def test_a_text_whose_schema_no_message_carries_is_refused() -> None:

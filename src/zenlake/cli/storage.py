@@ -17,7 +17,6 @@ from zenlake.cli.pages import group, page
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
-    from zenlake.values import Encoding
 
 storage = group("List, make, remove and check storages of routers.")
 
@@ -193,6 +192,8 @@ def export(connection: Connection, name: Name, lines_file: File = None) -> None:
     A line has key, payload, encoding, timestamp and attachment of one value. A file is there when
     all of it is: after an error what it held before stays.
     """
+    from zenlake.recorded.encoding import encoding_text
+
     with connection.session() as session:
         expr = _expr_of(session, connection, name)
         count = 0
@@ -206,7 +207,7 @@ def export(connection: Connection, name: Name, lines_file: File = None) -> None:
                 attachment = sample.attachment
                 line = {
                     "key": str(sample.key_expr),
-                    **_encoding_facts(sample.encoding),
+                    "encoding": encoding_text(sample.encoding),
                     "timestamp": None if sample.timestamp is None else str(sample.timestamp),
                     "payload": base64.b64encode(sample.payload.to_bytes()).decode(),
                 }
@@ -229,6 +230,7 @@ def import_(connection: Connection, lines_file: File = None) -> None:
     Storages take what is newer than what they hold, so importing twice changes nothing.
     """
     from zenlake.clock import Timestamp
+    from zenlake.recorded.encoding import recorded_encoding
 
     with connection.session() as session:
         count = 0
@@ -241,7 +243,7 @@ def import_(connection: Connection, lines_file: File = None) -> None:
                 session.put(
                     one["key"],
                     payload,
-                    encoding=_encoding_in(one),
+                    encoding=recorded_encoding(one["encoding"]),
                     timestamp=stamp,
                     attachment=None if attachment is None else base64.b64decode(attachment),
                 )
@@ -370,30 +372,6 @@ def _option(text: str) -> tuple[str, object]:
 def _batched(keys: list[str], size: int) -> Iterator[list[str]]:
     """Some keys at a time."""
     return (keys[first : first + size] for first in range(0, len(keys), size))
-
-
-def _encoding_facts(encoding: Encoding) -> dict[str, str]:
-    """Return the fields of a line that tell an encoding; `_encoding_in` reads them back."""
-    from zenlake.recorded.encoding import recorded_text
-
-    schema = encoding.schema or b""
-    try:
-        return {"encoding": recorded_text(encoding.id, schema.decode())}
-    except UnicodeDecodeError:
-        written = base64.b64encode(schema).decode()
-        return {"encoding": recorded_text(encoding.id, None), "encoding_schema": written}
-
-
-def _encoding_in(line: dict[str, Any]) -> Encoding:
-    """Return the encoding that a line of an export tells."""
-    from zenlake.recorded.encoding import recorded_encoding
-    from zenlake.values import Encoding
-
-    encoding = recorded_encoding(line["encoding"])
-    schema = line.get("encoding_schema")
-    if schema is None:
-        return encoding
-    return Encoding.from_wire(encoding.id, base64.b64decode(schema, validate=True))
 
 
 @contextmanager

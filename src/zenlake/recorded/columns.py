@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from zenlake.clock.zid import id_text
 from zenlake.errors import LocalError
-from zenlake.recorded.encoding import recorded_parts, recorded_text
+from zenlake.recorded.encoding import recorded_parts, recorded_schema, recorded_text
 
 __all__ = [
     "coded",
@@ -32,6 +32,7 @@ __all__ = [
     "ids_of_words",
     "kind_numbers",
     "kind_words",
+    "schema_words",
     "source_words",
 ]
 
@@ -71,6 +72,11 @@ def encoding_words(ids: pa.Array, schemas: pa.Array) -> pa.DictionaryArray:
         schema = named.dictionary[code - 1].as_py() if named is not None and code else None
         texts.append(recorded_text(value >> 32, schema))
     return pa.DictionaryArray.from_arrays(both.indices, pa.array(texts, pa.string()))
+
+
+def schema_words(schemas: pa.Array) -> pa.Array:
+    """Return the recorded texts of the schemas of encodings; null stays null."""
+    return _mapped(schemas, recorded_schema, pa.string())
 
 
 def kind_words(kinds: pa.Array) -> pa.DictionaryArray:

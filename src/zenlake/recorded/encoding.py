@@ -9,6 +9,9 @@
 encoding of that name, and a custom encoding named `text/plain` has the text of the one with id 4.
 Here `unknown(<id>)` stands for the id, and a custom encoding whose text would be read as another
 one is written with its id in front.
+
+A schema is any bytes on the wire, and text in columns. A byte that is not UTF-8 is written as
+U+FFFD, which stands for it everywhere, and its two hexadecimal digits: b"a\\xff" is "a�FF".
 """
 
 from __future__ import annotations
@@ -17,19 +20,26 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from zenlake.values.encoding import CUSTOM_ID, ENCODING_NAMES, MAX_SCHEMA_BYTES, Encoding
+from zenlake.values.encoding import CUSTOM_ID, ENCODING_NAMES, Encoding
 
 __all__ = [
+    "encoding_text",
     "recorded_encoding",
     "recorded_parts",
     "recorded_schema",
     "recorded_text",
+    "schema_bytes",
+    "wire_encoding",
     "without_custom_id",
 ]
 
 _IDS: Final = {name: id for id, name in enumerate(ENCODING_NAMES)}
 _NUMBERED: Final = re.compile(r"unknown\(([0-9]{1,5})\)")
 _CUSTOM: Final = f"unknown({CUSTOM_ID});"
+_MARK: Final = "\N{REPLACEMENT CHARACTER}"
+#: What has no text of its own: bytes that are not UTF-8, as Python escapes them, and the mark.
+_MARKED: Final = re.compile("[\udc80-\udcff\N{REPLACEMENT CHARACTER}]")
+_WRITTEN: Final = re.compile(_MARK.encode() + b"([0-9A-F]{2})")
 
 
 @lru_cache(maxsize=4096)
@@ -64,12 +74,25 @@ def recorded_parts(text: str) -> tuple[int, str | None]:
 
 
 def recorded_schema(data: bytes) -> str:
-    """Return a schema as text that fits an encoding again.
+    """Return a schema as text; `schema_bytes` reads it back.
 
-    Bytes that are no UTF-8 are replaced, which makes three of one: what is too long then is cut.
+    U+FFFD itself is written byte by byte, so that it marks nothing but bytes.
     """
-    text = data.decode("utf-8", "replace")
-    return text.encode()[:MAX_SCHEMA_BYTES].decode("utf-8", "ignore")
+    return _MARKED.sub(_written, data.decode(errors="surrogateescape"))
+
+
+def schema_bytes(text: str | None) -> bytes:
+    """Return the bytes of a schema from its recorded text; none for None."""
+    if text is None:
+        return b""
+    if _MARK not in text:
+        return text.encode()
+    return _WRITTEN.sub(lambda byte: bytes.fromhex(byte[1].decode()), text.encode())
+
+
+def _written(found: re.Match[str]) -> str:
+    data = found[0].encode(errors="surrogateescape")
+    return "".join(f"{_MARK}{byte:02X}" for byte in data)
 
 
 def recorded_encoding(text: str) -> Encoding:
@@ -77,8 +100,17 @@ def recorded_encoding(text: str) -> Encoding:
 
     Raises `EncodingError` where the schema is longer than messages carry.
     """
-    id, schema = recorded_parts(text)
-    return Encoding.from_wire(id, None if schema is None else schema.encode())
+    return wire_encoding(*recorded_parts(text))
+
+
+def encoding_text(encoding: Encoding) -> str:
+    """Return the text of an encoding; `recorded_encoding` reads it back."""
+    return recorded_text(encoding.id, recorded_schema(encoding.schema or b""))
+
+
+def wire_encoding(id: int, schema: str | None) -> Encoding:
+    """Return the encoding of an id and the recorded text of a schema."""
+    return Encoding.from_wire(id, schema_bytes(schema) or None)
 
 
 def without_custom_id(text: str) -> str:

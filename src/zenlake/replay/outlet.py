@@ -21,6 +21,7 @@ from zenlake.journal.schema import DELETE, HLC_BIAS
 from zenlake.keys import KeyExpr
 from zenlake.node.sample import wire_timestamp
 from zenlake.recorded.columns import coded
+from zenlake.recorded.encoding import schema_bytes
 from zenlake.replay.recorded_puts import RecordedPuts, ReplayRoute
 from zenlake.values import CongestionControl, Locality, Priority, QoS
 from zenlake.wire.codec_zenoh import Del
@@ -163,7 +164,7 @@ class Outlet:
         qos = QoS(priority, CongestionControl.BLOCK, told >= EXPRESS).byte
         text = str(KeyExpr(below(self._prefix, key)))
         publication = open_runtime(self._session).node.local.publication(
-            OWN, text, qos, True, id, b"" if schema is None else schema.encode(), _ANY
+            OWN, text, qos, True, id, schema_bytes(schema), _ANY
         )
         route = self._known[name] = ReplayRoute(publication)
         return route

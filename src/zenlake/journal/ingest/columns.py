@@ -32,7 +32,7 @@ from zenlake.journal.ingest.table import DELETED, RELIABLE, UNSTAMPED, RowTable
 from zenlake.journal.schema import HEARD, INSTANT, UNNUMBERED
 from zenlake.keys import KeyExpr
 from zenlake.node.entities import ANY, LocalSubscriber
-from zenlake.recorded.encoding import recorded_schema
+from zenlake.recorded.columns import schema_words
 from zenlake.values import QoS
 from zenlake.values.qos import QOS_EXPRESS
 
@@ -279,11 +279,7 @@ class FrameColumns:
         schemas = self._pieces(self.table.schemas.getvalue(), chosen, count)
         if schemas.null_count == count:
             return pa.nulls(count, pa.string())
-        try:
-            return schemas.cast(pa.string())
-        except pa.ArrowInvalid:  # not UTF-8, which nobody forbids
-            texts = [None if s is None else recorded_schema(s) for s in schemas.to_pylist()]
-            return pa.array(texts, pa.string())
+        return schema_words(schemas)
 
     def _sources(self, chosen: Numbers | None, count: int) -> tuple[pa.Array, pa.Array, pa.Array]:
         """Entity, sequence number and id of the source."""

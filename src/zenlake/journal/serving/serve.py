@@ -43,8 +43,8 @@ from zenlake.keys.parameters import TIME
 from zenlake.keys.readable import ReadableKeys
 from zenlake.node.incidents import DENIED
 from zenlake.node.inspection.view import is_within
+from zenlake.recorded.encoding import wire_encoding
 from zenlake.routing.resources import TOKEN
-from zenlake.values import Encoding
 
 if TYPE_CHECKING:
     from zenlake.api.query import Query
@@ -341,10 +341,7 @@ class JournalReplies:
             query.reply(
                 key,
                 value.payload,
-                encoding=Encoding.from_wire(
-                    value.encoding_id,
-                    None if value.encoding_schema is None else value.encoding_schema.encode(),
-                ),
+                encoding=wire_encoding(value.encoding_id, value.encoding_schema),
                 attachment=value.attachment,
                 timestamp=timestamp_of(hlc, id),
             )
@@ -394,13 +391,10 @@ class JournalReplies:
         if row["kind"] == DELETE:
             query.reply_del(row["key"], attachment=row["attachment"], timestamp=timestamp)
             return
-        schema = row["encoding_schema"]
         query.reply(
             row["key"],
             row["value"],
-            encoding=Encoding.from_wire(
-                row["encoding_id"], None if schema is None else schema.encode()
-            ),
+            encoding=wire_encoding(row["encoding_id"], row["encoding_schema"]),
             attachment=row["attachment"],
             timestamp=timestamp,
         )

@@ -17,7 +17,7 @@ from zenlake.journal.reading.wire_times import are_long, wire_times
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake.history.recorded_replies import RecordedRows, RowKind
 from zenlake.recorded.columns import coded, id_bytes
-from zenlake.recorded.encoding import recorded_parts
+from zenlake.recorded.encoding import recorded_parts, schema_bytes
 from zenlake.values.encoding import MAX_SCHEMA_BYTES
 from zenlake.wire.codec_zenoh import SourceInfo
 
@@ -98,6 +98,6 @@ def _id(text: str | None) -> bytes:
 def _encoding(text: str | None) -> tuple[int, bytes]:
     """Return the id and the schema of an encoding as they are on the wire."""
     id, schema = recorded_parts(text or "")
-    data = (schema or "").encode()
-    # A schema that was no UTF-8 has grown where its bytes were replaced: no message can carry it.
+    data = schema_bytes(schema)
+    # Rows that were made elsewhere may have a schema that no message can carry.
     return id, data if len(data) <= MAX_SCHEMA_BYTES else b""
