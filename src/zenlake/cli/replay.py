@@ -79,6 +79,12 @@ def replay(
     retime: Annotated[
         bool, typer.Option("--retime", help="Give new timestamps instead of the recorded ones.")
     ] = False,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Keep source, reliability and congestion control as recorded, too."
+        ),
+    ] = False,
     clock: Annotated[
         str | None,
         typer.Option(
@@ -94,7 +100,8 @@ def replay(
 ) -> None:
     """Put what was recorded back on the bus, in order.
 
-    Payloads, encodings, attachments and timestamps are those that were recorded. Told what to do
+    Payloads, encodings, attachments and timestamps are those that were recorded; sources only with
+    --exact, for a recorder that hears them counts their numbers again. Told what to do
     by the keyboard (space pauses, s steps, arrows seek, + and - change the speed, q ends), or by
     JSON on the key PREFIX/@replay/control. Waits for a subscriber as long as --wait says. Ends
     with 3 if nothing was recorded.
@@ -118,6 +125,7 @@ def replay(
             prefix=prefix,
             speed=times,
             retime=retime,
+            exact=exact,
             clock=clock,
             loop=loop,
             paused=paused,

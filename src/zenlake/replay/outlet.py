@@ -3,19 +3,20 @@
 Payload, encoding, attachment, priority and express are the sample's own, byte for byte, and so is
 the timestamp unless new ones are wanted. What is said of the way is not: samples are sent reliably
 and wait where there is no room, so that none is lost, and they name no source, for the ledger of
-that source would count them twice.
+that source would count them twice. An exact replay has these three as they were recorded, too.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
 
 from zenlake.api.core import OWN, open_runtime
 from zenlake.journal.reading.lists import list_of_bytes, list_of_each
+from zenlake.journal.reading.wire_sources import wire_sources
 from zenlake.journal.reading.wire_times import are_long, wire_times
 from zenlake.journal.schema import DELETE, HLC_BIAS
 from zenlake.keys import KeyExpr
@@ -23,7 +24,8 @@ from zenlake.node.sample import wire_timestamp
 from zenlake.recorded.columns import coded
 from zenlake.recorded.encoding import schema_bytes
 from zenlake.replay.recorded_puts import RecordedPuts, ReplayRoute
-from zenlake.values import CongestionControl, Locality, Priority, QoS
+from zenlake.values import Locality, Priority
+from zenlake.values.qos import QOS_BLOCK, QOS_BLOCK_FIRST, QOS_EXPRESS, QOS_PRIORITY
 from zenlake.wire.codec_zenoh import Del
 from zenlake.wire.codec_zenoh import Timestamp as WireTimestamp
 
@@ -36,13 +38,15 @@ __all__ = ["Outlet", "Ready", "below"]
 MOST_KEYS: Final = 65_536
 """How many keys are remembered with their routes."""
 
-EXPRESS: Final = 16
-"""What is added to the priority of a row that is sent at once."""
+RELIABLE: Final = 0x100
+"""What is added to the quality of service of a row that is sent reliably."""
 
 RouteName: TypeAlias = "tuple[str, int, int, str | None]"
-"""What rows of one route have in common: key, priority, encoding and its schema."""
+"""What rows of one route have in common: key, quality of service, encoding and its schema."""
 
 _ANY: Final = Locality.ANY.value
+_CONGESTION: Final = np.array([0, QOS_BLOCK, QOS_BLOCK_FIRST])
+"""The bits of a congestion control, by its number."""
 
 
 def below(prefix: str, key: str) -> str:
@@ -56,10 +60,13 @@ class Ready:
 
     __slots__ = ("attachments", "codes", "deleted", "names", "puts", "routes")
 
-    def __init__(self, rows: pa.Table) -> None:
-        """Take the columns apart, once for all rows."""
+    def __init__(self, rows: pa.Table, *, exact: bool = False) -> None:
+        """Take the columns apart, once for all rows.
+
+        `exact`: with source, reliability and congestion control as recorded.
+        """
         rows = rows.combine_chunks()
-        self.names, self.codes = _routes_of(rows)
+        self.names, self.codes = _routes_of(rows, exact)
         raw = rows["hlc"].to_numpy().view(np.uint64) ^ np.uint64(HLC_BIAS)
         self.attachments: list[bytes | None] | None = None
         if rows["attachment"].null_count < rows.num_rows:
@@ -72,6 +79,9 @@ class Ready:
             list_of_bytes(rows["value"]),
             self.attachments,
             wire_times(raw) if all(ids) and are_long(raw) else b"",
+            wire_sources(rows["source_zid"], rows["source_eid"], rows["source_sn"])
+            if exact
+            else None,
         )
         #: The routes by number; found when the first row is published.
         self.routes: list[ReplayRoute] | None = None
@@ -79,13 +89,12 @@ class Ready:
         self.deleted: list[int] = np.nonzero(rows["kind"].to_numpy() == DELETE)[0].tolist()
 
 
-def _routes_of(rows: pa.Table) -> tuple[list[RouteName], list[int]]:
+def _routes_of(rows: pa.Table, exact: bool) -> tuple[list[RouteName], list[int]]:
     """The routes that rows take, and for each row the number of its own."""
     keys = coded(rows["key"])
     texts: list[str] = keys.dictionary.to_pylist()
     places: list[int] = keys.indices.to_numpy(zero_copy_only=False).tolist()
-    express = rows["express"].combine_chunks().to_numpy(zero_copy_only=False).astype(np.int64)
-    qos = rows["priority"].to_numpy().astype(np.int64) + EXPRESS * express
+    qos = _qos_of(rows, exact)
     shapes = rows["encoding_id"].to_numpy()
     schemas = rows["encoding_schema"]
     plain = schemas.null_count == rows.num_rows
@@ -99,6 +108,18 @@ def _routes_of(rows: pa.Table) -> tuple[list[RouteName], list[int]]:
         for place, *rest in zip(places, qos.tolist(), shapes.tolist(), schema, strict=True)
     ]
     return list(names), codes
+
+
+def _qos_of(rows: pa.Table, exact: bool) -> Any:
+    """The quality of service that each row is sent with: the byte of the wire, and `RELIABLE`."""
+    # 0 is for the protocol itself; rows that were made elsewhere may say so.
+    priority = rows["priority"].to_numpy() & QOS_PRIORITY
+    qos = np.where(priority, priority, Priority.DEFAULT).astype(np.int64)
+    qos += QOS_EXPRESS * rows["express"].to_numpy()
+    if not exact:
+        return qos + (QOS_BLOCK | RELIABLE)
+    qos += RELIABLE * rows["reliable"].to_numpy()
+    return qos + _CONGESTION[rows["congestion"].to_numpy()]
 
 
 @final
@@ -145,7 +166,11 @@ class Outlet:
         stamp = WireTimestamp(
             seconds=puts.seconds[row], fraction=puts.fractions[row], id=puts.ids[row]
         )
-        gone = Del(timestamp=stamp, attachment=None if attachments is None else attachments[row])
+        gone = Del(
+            timestamp=stamp,
+            source_info=None if puts.sources is None else puts.sources[row],
+            attachment=None if attachments is None else attachments[row],
+        )
         if not publication.publish(publication.message(gone, None)):
             self.lost += 1
 
@@ -158,13 +183,10 @@ class Outlet:
         return ready.routes
 
     def _found(self, name: RouteName) -> ReplayRoute:
-        key, told, id, schema = name
-        # 0 is for the protocol itself; rows that were made elsewhere may say so.
-        priority = Priority(told & 7) if told & 7 else Priority.DEFAULT
-        qos = QoS(priority, CongestionControl.BLOCK, told >= EXPRESS).byte
+        key, qos, id, schema = name
         text = str(KeyExpr(below(self._prefix, key)))
         publication = open_runtime(self._session).node.local.publication(
-            OWN, text, qos, True, id, schema_bytes(schema), _ANY
+            OWN, text, qos & 0xFF, qos >= RELIABLE, id, schema_bytes(schema), _ANY
         )
         route = self._known[name] = ReplayRoute(publication)
         return route

@@ -58,12 +58,17 @@ class Replay:
         prefix: str,
         speed: float = 1.0,
         retime: bool = False,
+        exact: bool = False,
         clock: str | None = None,
         loop: bool = False,
         paused: bool = False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`prefix` may be empty: then the keys are the recorded ones, and mean what they meant."""
+        """`prefix` may be empty: then the keys are the recorded ones, and mean what they meant.
+
+        `exact`: name the recorded sources, and send as reliably and as patiently as they did. A
+        recorder that hears them counts their numbers in the ledgers of those sources.
+        """
         if prefix and is_wild(str(KeyExpr(prefix))):
             raise LocalError(f"the prefix '{prefix}' has a wildcard; name a place, such as replay")
         self._session = session
@@ -72,6 +77,7 @@ class Replay:
         self._clock = None if clock is None else str(KeyExpr(clock))
         self._loop = loop
         self._now = now
+        self._exact = exact
         self._outlet = Outlet(session, prefix, retime)
         self.span = source.span()
         self._pace = Pace(speed, self.span[0] if self.span else 0, now())
@@ -227,7 +233,7 @@ class Replay:
                 first = False
                 with self._lock:
                     self._pace.seek(int(moments[0]), self._now())
-            target = self._play(Ready(rows), moments)
+            target = self._play(Ready(rows, exact=self._exact), moments)
             if target is not None or self._stopped:
                 return target
         return None

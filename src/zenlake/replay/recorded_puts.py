@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zenlake.journal.reading.wire_times import TIME_BYTES
 from zenlake.node.entities import Publication, Remote
-from zenlake.wire.codec_zenoh import Put, Timestamp, put_head
+from zenlake.wire.codec_zenoh import Put, SourceInfo, Timestamp, put_head
 from zenlake.wire.numbers import PUT_FLAG_TIMESTAMP
 
 __all__ = ["RecordedPuts", "ReplayRoute"]
@@ -65,7 +65,9 @@ class ReplayRoute:
         if not taken:
             one.dropped += 1
 
-    def put(self, stamp: Timestamp, attachment: bytes | None, value: bytes) -> bool:
+    def put(
+        self, stamp: Timestamp, attachment: bytes | None, source: SourceInfo | None, value: bytes
+    ) -> bool:
         """Publish a value with its own time; False if a neighbour had no room for it."""
         one = self.publication
         if self.version != one.node.tables.version:
@@ -75,12 +77,17 @@ class ReplayRoute:
                 timestamp=stamp,
                 encoding=one.encoding,
                 schema=one.schema,
+                source_info=source,
                 attachment=attachment,
                 payload=value,
             )
             return one.publish(one.message(body, None))
         head = put_head(
-            timestamp=stamp, encoding=one.encoding, schema=one.schema, attachment=attachment
+            timestamp=stamp,
+            encoding=one.encoding,
+            schema=one.schema,
+            source_info=source,
+            attachment=attachment,
         )
         taken = True
         remotes = self.remotes
@@ -98,7 +105,7 @@ class RecordedPuts:
     """Rows of a replay, column by column."""
 
     __slots__ = (
-        "attachments", "fractions", "ids", "lost", "seconds", "size", "times", "values",
+        "attachments", "fractions", "ids", "lost", "seconds", "size", "sources", "times", "values",
     )  # fmt: skip
 
     def __init__(
@@ -109,11 +116,14 @@ class RecordedPuts:
         values: list[bytes],
         attachments: list[bytes | None] | None,
         times: bytes = b"",
+        sources: list[SourceInfo | None] | None = None,
     ) -> None:
         """`seconds`, `fractions` and `ids` are the timestamps; nothing is published yet.
 
-        `times`: the times as they are written, `TIME_BYTES` bytes each; or none.
+        `times`: the times as they are written, `TIME_BYTES` bytes each; or none. `sources`: who
+        published each at first, if that is to be told.
         """
+        self.sources: list[SourceInfo | None] | None = sources
         self.times: bytes = times
         self.seconds: list[int] = seconds
         self.fractions: list[int] = fractions
@@ -127,6 +137,7 @@ class RecordedPuts:
     def publish(self, routes: list[ReplayRoute], codes: list[int], start: int, end: int) -> None:
         """Publish these rows, each on the route of its code; waits where there is no room."""
         attachments = self.attachments
+        sources = self.sources
         times = self.times
         written = b""
         id: bytes | None = None
@@ -135,7 +146,9 @@ class RecordedPuts:
             one = route.publication
             if route.version != one.node.tables.version:
                 route.renew()
-            if times and route.alone and (attachments is None or attachments[row] is None):
+            source = None if sources is None else sources[row]
+            attachment = None if attachments is None else attachments[row]
+            if times and route.alone and attachment is None and source is None:
                 if self.ids[row] is not id:
                     id = self.ids[row]
                     written = bytes((len(id),)) + id
@@ -149,8 +162,7 @@ class RecordedPuts:
             stamp = Timestamp(
                 seconds=self.seconds[row], fraction=self.fractions[row], id=self.ids[row]
             )
-            attachment = None if attachments is None else attachments[row]
             value = self.values[row]
             self.size += len(value)
-            if not route.put(stamp, attachment, value):
+            if not route.put(stamp, attachment, source, value):
                 self.lost += 1

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from zenlake.errors import LocalError
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.recorded.columns import encoding_numbers, ids_of_words, kind_numbers
+from zenlake.values import CongestionControl
 
 __all__ = ["JOURNAL_COLUMNS", "ROWS", "from_answer", "from_journal", "from_lake", "hlc_floor"]
 
@@ -24,8 +25,13 @@ ROWS: Final = pa.schema(
         ("hlc", pa.int64()),
         ("stamp_id", pa.binary()),
         ("attachment", pa.binary()),
+        ("source_zid", pa.binary()),
+        ("source_eid", pa.int64()),
+        ("source_sn", pa.int64()),
         ("priority", pa.int8()),
+        ("congestion", pa.int8()),
         ("express", pa.bool_()),
+        ("reliable", pa.bool_()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
     ]
@@ -34,7 +40,9 @@ ROWS: Final = pa.schema(
 
 JOURNAL_COLUMNS: Final = tuple(name for name in ROWS.names if name != "partition")
 _DATA: Final = 5
+_BLOCK: Final = CongestionControl.BLOCK.value
 _NEEDED: Final = ("key", "value")
+_WORDS: Final = ("kind", "stamp_id", "source_zid")
 
 
 def from_journal(batch: pa.RecordBatch, partition: int) -> pa.Table:
@@ -51,12 +59,11 @@ def from_journal(batch: pa.RecordBatch, partition: int) -> pa.Table:
 def from_lake(rows: pa.Table) -> pa.Table:
     """Rows of the table `samples`, where encodings and ids are words."""
     columns: dict[str, Any] = {
-        name: rows[name]
-        for name in ROWS.names
-        if name in rows.column_names and name not in ("kind", "stamp_id")
+        name: rows[name] for name in ROWS.names if name in rows.column_names and name not in _WORDS
     }
     columns["kind"] = kind_numbers(rows["kind"])
     columns["stamp_id"] = ids_of_words(rows["stamp_id"])
+    columns["source_zid"] = ids_of_words(rows["source_zid"])
     columns["encoding_id"], columns["encoding_schema"] = encoding_numbers(rows["encoding"])
     return pa.table([columns[name].cast(ROWS.field(name).type) for name in ROWS.names], schema=ROWS)
 
@@ -83,8 +90,13 @@ def from_answer(answer: pa.Table) -> pa.Table:
         "stamp_id": ("1", pa.string()),
         "encoding": ("", pa.string()),
         "attachment": (None, pa.binary()),
+        "source_zid": (None, pa.string()),
+        "source_eid": (None, pa.int64()),
+        "source_sn": (None, pa.int64()),
         "priority": (_DATA, pa.int8()),
+        "congestion": (_BLOCK, pa.int8()),
         "express": (False, pa.bool_()),
+        "reliable": (True, pa.bool_()),
         "partition": (0, pa.int32()),
     }
     for name, (value, kind) in defaults.items():

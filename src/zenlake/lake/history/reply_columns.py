@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.journal.reading.lists import list_of_bytes
+from zenlake.journal.reading.wire_sources import wire_sources
 from zenlake.journal.reading.wire_times import are_long, wire_times
 from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake.history.recorded_replies import RecordedRows, RowKind
-from zenlake.recorded.columns import coded, id_bytes
+from zenlake.recorded.columns import coded, id_bytes, ids_of_words
 from zenlake.recorded.encoding import recorded_parts, schema_bytes
 from zenlake.values.encoding import MAX_SCHEMA_BYTES
 from zenlake.wire.codec_zenoh import SourceInfo
@@ -53,12 +54,9 @@ class ReplyColumns:
         )
 
 
-def _sources(rows: pa.Table) -> list[SourceInfo | None]:
-    columns = (rows[name].to_pylist() for name in ("source_zid", "source_eid", "source_sn"))
-    return [
-        None if zid is None or sn is None else SourceInfo(zid=_id(zid), eid=eid or 0, sn=sn)
-        for zid, eid, sn in zip(*columns, strict=True)
-    ]
+def _sources(rows: pa.Table) -> list[SourceInfo | None] | None:
+    zids = ids_of_words(rows["source_zid"])
+    return wire_sources(zids, rows["source_eid"], rows["source_sn"])
 
 
 def _kinds(rows: pa.Table, encoding: str | None) -> tuple[list[RowKind], Any]:
