@@ -83,7 +83,7 @@ def test_segments_without_a_wanted_row_are_no_part_of_the_plan(journal: Path) ->
 
 def test_filters_and_options_hold_at_once(journal: Path) -> None:
     when = datetime.fromtimestamp(MIDNIGHT // SECOND, UTC) + timedelta(seconds=15)
-    late = GreaterThanOrEqual(("timestamp",), when)
+    late = GreaterThanOrEqual(("time",), when)
     assert read(journal, late) == list(range(15, 30))
     assert read(journal, late, In(("key",), ("robot/0", "robot/1"))) == list(range(15, 20))
     assert read(journal, late, subscribe="robot/1") == list(range(15, 20))

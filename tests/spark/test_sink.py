@@ -209,7 +209,7 @@ def test_the_live_state_is_what_answers_now(router: zenlake.Session) -> None:
         one, two = sorted(live(router, "robot/*"), key=lambda row: str(row["key"]))
     assert (one["key"], one["value"], one["encoding"]) == ("robot/1", b"1", "text/plain")
     assert one["hlc"] == int(now.get_time_as_ntp64()) - 2**63
-    assert (two["timestamp"], two["hlc"], two["partition"], two["offset"]) == (None,) * 4
+    assert (two["time"], two["hlc"], two["partition"], two["offset"]) == (None,) * 4
     assert live(router, "nobody/**") == []
 
 

@@ -43,21 +43,21 @@ def test_a_journal_reads_as_a_table(spark: SparkSession, journal: Path) -> None:
         "value",
         "encoding",
         "kind",
-        "timestamp",
+        "time",
         "hlc",
         "source_id",
         "partition",
         "offset",
     ]
     assert numbers(frame) == list(range(300))
-    (found,) = frame.where("key = 'robot/3/pose' and timestamp < '2026-01-01T00:00:10Z'").collect()
+    (found,) = frame.where("key = 'robot/3/pose' and time < '2026-01-01T00:00:10Z'").collect()
     assert found["encoding"] == "application/json"
     assert (found["kind"], found["source_id"], bytes(found["value"])) == ("put", "1a2b3:7", b"3")
 
 
 def test_conditions_are_decided_by_the_journal(spark: SparkSession, journal: Path) -> None:
     frame = read(spark, journal).where(
-        "timestamp >= '2026-01-01T00:04:00Z' and key in ('robot/1/pose', 'robot/2/pose')"
+        "time >= '2026-01-01T00:04:00Z' and key in ('robot/1/pose', 'robot/2/pose')"
     )
     assert numbers(frame) == [n for n in range(240, 300) if n % 10 in (1, 2)]
     plan = executed_plan(frame)

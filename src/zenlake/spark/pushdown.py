@@ -1,6 +1,6 @@
 """What of a WHERE clause the journal can decide by itself.
 
-Spark hands over the parts of a condition that are joined by AND. Those about `key`, `timestamp`,
+Spark hands over the parts of a condition that are joined by AND. Those about `key`, `time`,
 `offset`, `partition` and `hlc` narrow the read; whole segments are left out for them. What is
 decided here exactly is not asked of Spark again; the rest stays with Spark.
 """
@@ -34,7 +34,9 @@ from zenlake.keys import KeyExpr, is_wild
 __all__ = ["EVERYTHING", "NumberRange", "Wanted", "narrow"]
 
 #: Columns of which no row is null.
-NEVER_NULL = frozenset({"key", "value", "encoding", "kind", "timestamp", "hlc", "offset"})
+NEVER_NULL = frozenset({"key", "value", "encoding", "kind", "time", "timestamp", "hlc", "offset"})
+#: The columns of a sample's own time: `timestamp` is what 0.1 called it.
+TIMES = frozenset({"time", "timestamp"})
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -182,7 +184,7 @@ def narrow(wanted: Wanted, filter: Filter) -> tuple[Wanted, bool]:
 
 
 def _ordered(wanted: Wanted, filter: Filter, name: str, value: object) -> tuple[Wanted, bool]:
-    number = _micros(value) if name == "timestamp" else value
+    number = _micros(value) if name in TIMES else value
     if type(number) is not int:
         return wanted, False
     low: int | None = None
@@ -195,7 +197,7 @@ def _ordered(wanted: Wanted, filter: Filter, name: str, value: object) -> tuple[
         low = number + 1
     if isinstance(filter, LessThan):
         high = number
-    if name == "timestamp":
+    if name in TIMES:
         return replace(wanted, time=wanted.time.also(low, high)), True
     if name == "offset":
         return replace(wanted, offset=wanted.offset.also(low, high)), True

@@ -94,9 +94,7 @@ COLUMNS: Final = {
             "what the payload is, such as `application/json`; `unknown(4000)`: an unnamed id",
         ),
         Column("kind", _TEXT, pa.string(), ("kind",), _kind, "`put` or `delete`"),
-        Column(
-            "timestamp", _TIME, INSTANT, ("time",), _as_it_is, "when, to the microsecond, in UTC"
-        ),
+        _own("time", _TIME, INSTANT, "when it was made, by its own timestamp, in UTC"),
         _own(
             "hlc",
             _LONG,
@@ -127,6 +125,7 @@ COLUMNS: Final = {
         _own("express", _FLAG, pa.bool_(), "whether it was sent by itself"),
         _own("reliable", _FLAG, pa.bool_(), "whether it was sent reliably"),
         _own("origin", _BYTE, pa.int8(), "0 heard, 1 healed, 2 imported"),
+        Column("timestamp", _TIME, INSTANT, ("time",), _as_it_is, "`time`, as 0.1 called it"),
     )
 }
 
@@ -135,7 +134,7 @@ USUAL: Final = (
     "value",
     "encoding",
     "kind",
-    "timestamp",
+    "time",
     "hlc",
     "source_id",
     "partition",
