@@ -6,10 +6,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +21,7 @@ from tests.lake.journals import Here
 from zenlake.clock import Hlc, ZenohId
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.ingest.columns import ColumnSink
+from zenlake.journal.serving.serve import REPLY_COLUMNS, reply_sample
 from zenlake.journal.transfer.export import to_mcap, to_parquet
 from zenlake.journal.transfer.imports import from_mcap, from_parquet
 from zenlake.lake import LakeConfig, Pipeline
@@ -202,22 +203,20 @@ class Bus:
 
     here: zenlake.Session
     there: zenlake.Session
-    tables: list[pa.Table]
-    """What is answered."""
     subscriber: zenlake.Subscriber[Any]
+    reply: Callable[[zenlake.Query], None] | None = None
+    """Sends all replies to a query."""
 
     def answer(self, query: zenlake.Query) -> None:
-        for rows in self.tables:
-            columns = ReplyColumns(rows)
-            replies = RecordedReplies(query, columns.keys, columns.kinds)
-            replies.send(columns.stretch(0, rows.num_rows))
+        assert self.reply is not None
+        self.reply(query)
 
 
 @pytest.fixture(scope="module")
 def bus() -> Iterator[Bus]:
     """Declared once, for what is declared anew is not known to the other side at once."""
     with listening() as here, connected(here) as there:
-        bus = Bus(here, there, [], there.declare_subscriber("**"))
+        bus = Bus(here, there, there.declare_subscriber("**"))
         here.declare_queryable("**", bus.answer)
         with here.declare_publisher("**") as publisher, there.declare_querier("**") as querier:
             until_matched(publisher)
@@ -225,30 +224,44 @@ def bus() -> Iterator[Bus]:
         yield bus
 
 
+def reply_from_tables(place: Path, query: zenlake.Query) -> None:
+    """Reply with the rows of all data files."""
+    files = LakeLocation(place / "lake" / "samples")
+    for path in [name for name, _, _ in files.files() if name.endswith(".parquet")]:
+        for rows in DataFiles(files).rows(path, RowRange("**")):
+            columns = ReplyColumns(rows)
+            replies = RecordedReplies(query, columns.keys, columns.kinds)
+            replies.send(columns.stretch(0, rows.num_rows))
+
+
+def reply_from_journal(place: Path, query: zenlake.Query) -> None:
+    """Reply with the rows of the journal, as a recorder does."""
+    for batch in Journal.open(place / "journal").scan(columns=REPLY_COLUMNS):
+        for row in batch.to_pylist():
+            reply_sample(query, row)
+
+
 few = settings(max_examples=15, deadline=None)
 
 
 @few
-@given(said)
-def test_replies_from_tables_are_the_samples_that_were_recorded(
-    record: Any, bus: Bus, drawn: Any
+@given(said, st.booleans())
+def test_replies_are_the_samples_that_were_recorded(
+    record: Any, bus: Bus, drawn: Any, lake: bool
 ) -> None:
     """But for the quality of service: a reply travels with that of its query."""
     sent = pushes(drawn)
     with folder() as place:
         wanted = carried(sent, record(sent, place / "journal"))
-        tabled(place)
-        files = LakeLocation(place / "lake" / "samples")
-        paths = [name for name, _, _ in files.files() if name.endswith(".parquet")]
-        bus.tables = [
-            rows for path in paths for rows in DataFiles(files).rows(path, RowRange("**"))
-        ]
-    for asker in (bus.here, bus.there):
-        replies = [reply.ok for reply in asker.get("**?_time=[..]", timeout=20)]
-        found = [of_sample(sample) for sample in replies if sample is not None]
-        assert {one.key: one.body for one in found} == {
-            key: one.body for key, one in wanted.items()
-        }
+        if lake:
+            tabled(place)
+        bus.reply = partial(reply_from_tables if lake else reply_from_journal, place)
+        for asker in (bus.here, bus.there):
+            replies = [reply.ok for reply in asker.get("**?_time=[..]", timeout=20)]
+            found = [of_sample(sample) for sample in replies if sample is not None]
+            assert {one.key: one.body for one in found} == {
+                key: one.body for key, one in wanted.items()
+            }
 
 
 @few

@@ -25,12 +25,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
+from zenlake.api.row_replies import reply_row
 from zenlake.clock.zid import ZenohId
 from zenlake.engine.claims import JOURNAL, LAKE, NOTHING, Claim
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
 from zenlake.ext import ack_duty
 from zenlake.ext.ack_duty import AckDuty
 from zenlake.journal.ingest.rows import timestamp_of
+from zenlake.journal.reading.wire_sources import wire_source
 from zenlake.journal.schema import DELETE
 from zenlake.journal.serving.documents import Documents, admin_root, root_of, watermark_json
 from zenlake.journal.serving.latest import COLUMNS
@@ -43,7 +45,8 @@ from zenlake.keys.parameters import TIME
 from zenlake.keys.readable import ReadableKeys
 from zenlake.node.incidents import DENIED
 from zenlake.node.inspection.view import is_within
-from zenlake.recorded.encoding import wire_encoding
+from zenlake.node.sample import wire_timestamp
+from zenlake.recorded.encoding import schema_bytes, wire_encoding
 from zenlake.routing.resources import TOKEN
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
     from zenlake.journal.serving.latest import LatestValue
     from zenlake.node.sample import Sample
 
-__all__ = ["JournalReplies"]
+__all__ = ["REPLY_COLUMNS", "JournalReplies", "reply_sample"]
 
 log = logging.getLogger("zenlake.journal")
 
@@ -66,6 +69,8 @@ MOST_WAITING: Final = 64
 """How many queries may wait for a reply from disk."""
 
 WORKERS: Final = 2
+REPLY_COLUMNS: Final = [*COLUMNS, "source_zid", "source_eid", "source_sn"]
+"""The columns that a reply about the past is made of."""
 
 Matching = Callable[[str], "list[tuple[str, int, bytes, LatestValue]]"]
 
@@ -376,7 +381,7 @@ class JournalReplies:
         range = time_range.resolve(clock.time_ns())
         self._settle()
         keys = str(query.key_expr)
-        for batch in self._journal.scan(keys=keys, time=micros(range), columns=COLUMNS):
+        for batch in self._journal.scan(keys=keys, time=micros(range), columns=REPLY_COLUMNS):
             for row in inside(batch, range).to_pylist():
                 if self._closed:
                     return
@@ -384,17 +389,21 @@ class JournalReplies:
                 if is_wild(key) or not intersects(self._exprs[number], key):
                     continue
                 if not self._other_replies(key, number, past=True):
-                    self._reply_row(query, row)
+                    reply_sample(query, row)
 
-    def _reply_row(self, query: Query, row: dict[str, Any]) -> None:
-        timestamp = timestamp_of(row["hlc"], row["stamp_id"])
-        if row["kind"] == DELETE:
-            query.reply_del(row["key"], attachment=row["attachment"], timestamp=timestamp)
-            return
-        query.reply(
-            row["key"],
-            row["value"],
-            encoding=wire_encoding(row["encoding_id"], row["encoding_schema"]),
-            attachment=row["attachment"],
-            timestamp=timestamp,
-        )
+
+def reply_sample(query: Query, row: dict[str, Any]) -> None:
+    """Reply with a row of `REPLY_COLUMNS`, as it was published."""
+    key = row["key"]
+    query._check()
+    reply_row(
+        query,
+        key,
+        query._name(key),
+        wire_timestamp(timestamp_of(row["hlc"], row["stamp_id"])),
+        None if row["kind"] == DELETE else row["value"],
+        row["encoding_id"],
+        schema_bytes(row["encoding_schema"]),
+        row["attachment"],
+        wire_source(row["source_zid"], row["source_eid"], row["source_sn"]),
+    )
