@@ -281,14 +281,22 @@ def test_an_exact_replay_publishes_the_samples_that_were_recorded(
 
 
 @few
-@given(said, st.booleans())
-def test_files_bring_the_samples_that_were_recorded(record: Any, drawn: Any, mcap: bool) -> None:
+@given(said, st.sampled_from(["mcap", "parquet", "table"]))
+def test_files_bring_the_samples_that_were_recorded(record: Any, drawn: Any, form: str) -> None:
+    """Those of exports, and the data files of a table."""
     sent = pushes(drawn)
     with folder() as place:
         wanted = carried(sent, record(sent, place / "journal"))
-        written, read = (to_mcap, from_mcap) if mcap else (to_parquet, from_parquet)
-        written(Journal.open(place / "journal"), place / "file")
+        journal, files = Journal.open(place / "journal"), [place / f"rows.{form}"]
+        if form == "mcap":
+            to_mcap(journal, files[0])
+        elif form == "parquet":
+            to_parquet(journal, files[0])
+        else:
+            tabled(place)
+            files = list((place / "lake" / "samples").rglob("*.parquet"))
         with JournalWriter.open(place / "back", partitions=PARTITIONS, fsync="never") as writer:
-            read(writer, place / "file")
+            for file in files:
+                (from_mcap if form == "mcap" else from_parquet)(writer, file)
         rows = [row for batch in Journal.open(place / "back").scan() for row in batch.to_pylist()]
-        assert {row["key"]: of_row(row) for row in rows} == wanted
+    assert {row["key"]: of_row(row) for row in rows} == wanted

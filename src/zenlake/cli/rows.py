@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zenlake.cli.show import aside, escaped, paint, payload_facts, readable, size_of, unpacked
-from zenlake.clock.zid import id_text
+from zenlake.recorded.columns import KINDS, source_text
 from zenlake.recorded.encoding import recorded_text
 
 ORIGINS = ("heard", "healed", "imported")
@@ -16,7 +16,7 @@ def row_facts(row: dict[str, Any]) -> dict[str, object]:
     facts: dict[str, object] = {
         "offset": row["offset"],
         "key": row["key"],
-        "kind": "delete" if row["kind"] else "put",
+        "kind": KINDS[row["kind"]],
     }
     facts |= payload_facts(row["value"])
     facts["size"] = len(row["value"])
@@ -27,7 +27,7 @@ def row_facts(row: dict[str, Any]) -> dict[str, object]:
     if row["attachment"] is not None:
         facts |= payload_facts(row["attachment"], "attachment")
     if row["source_zid"] is not None:
-        facts["source"] = f"{id_text(row['source_zid'])}:{row['source_eid']}"
+        facts["source"] = source_text(row["source_zid"], row["source_eid"])
         facts["source_sn"] = row["source_sn"]
     facts["received"] = row["received"].isoformat()
     facts["origin"] = ORIGINS[row["origin"]]
@@ -36,7 +36,7 @@ def row_facts(row: dict[str, Any]) -> dict[str, object]:
 
 def row_line(row: dict[str, Any]) -> str:
     """A row for people."""
-    kind = "delete" if row["kind"] else "put"
+    kind = KINDS[row["kind"]]
     key = paint(escaped(row["key"]), "cyan")
     line = f"{row['offset']:>10} {paint(kind, 'red' if row['kind'] else 'green')} {key}"
     about = [] if row["kind"] else [size_of(row["value"])]

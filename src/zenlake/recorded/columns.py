@@ -11,7 +11,7 @@ come as dictionary arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from zenlake.errors import LocalError
 from zenlake.recorded.encoding import recorded_parts, recorded_schema, recorded_text
 
 __all__ = [
+    "KINDS",
     "coded",
     "constant",
     "encoding_numbers",
@@ -32,7 +33,9 @@ __all__ = [
     "ids_of_words",
     "kind_numbers",
     "kind_words",
+    "numbers_for_words",
     "schema_words",
+    "source_text",
     "source_words",
 ]
 
@@ -104,9 +107,14 @@ def source_words(zids: pa.Array, eids: pa.Array) -> pa.DictionaryArray:
     for value in both.dictionary.to_pylist():
         code = value >> 32
         zid = nodes.dictionary[code - 1].as_py() if code else None
-        texts.append(None if zid is None else f"{id_text(zid)}:{value & 0xFFFFFFFF}")
+        texts.append(None if zid is None else source_text(zid, value & 0xFFFFFFFF))
     # Encoded once more, for a dictionary may not hold null itself.
     return pa.array(texts, pa.string()).take(both.indices).dictionary_encode()
+
+
+def source_text(zid: bytes, eid: int) -> str:
+    """Return who sent a sample, `zid:eid`."""
+    return f"{id_text(zid)}:{eid}"
 
 
 def constant(word: str, count: int) -> pa.DictionaryArray:
@@ -115,6 +123,23 @@ def constant(word: str, count: int) -> pa.DictionaryArray:
 
 
 # ------------------------------------------------------------------------------- words to numbers
+
+
+def numbers_for_words(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a table as a journal has them; what has no words stays as it is."""
+    found = dict(columns)
+    if "encoding" in found:
+        found["encoding_id"], found["encoding_schema"] = encoding_numbers(found.pop("encoding"))
+    for name, numbers in _NUMBERS.items():
+        if name in found and _has_words(found[name]):
+            found[name] = numbers(found[name])
+    return found
+
+
+def _has_words(column: Any) -> bool:
+    type = column.type
+    plain = type.value_type if pa.types.is_dictionary(type) else type
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain))
 
 
 def encoding_numbers(words: Any) -> tuple[pa.Array, pa.Array]:
@@ -140,6 +165,14 @@ def _kind_number(word: str) -> int:
 def ids_of_words(words: Any) -> pa.Array:
     """Return the bytes of ids; null stays null."""
     return _mapped(words, id_bytes, pa.binary())
+
+
+_NUMBERS: Final = {
+    "kind": kind_numbers,
+    "stamp_id": ids_of_words,
+    "source_zid": ids_of_words,
+}
+"""What makes numbers of the words of a column."""
 
 
 def id_bytes(text: str | None) -> bytes:

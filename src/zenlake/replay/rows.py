@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from zenlake.errors import LocalError
 from zenlake.journal.schema import HLC_BIAS
-from zenlake.recorded.columns import encoding_numbers, ids_of_words, kind_numbers
+from zenlake.recorded.columns import numbers_for_words
 from zenlake.values import CongestionControl
 
 __all__ = ["JOURNAL_COLUMNS", "ROWS", "from_answer", "from_journal", "from_lake", "hlc_floor"]
@@ -42,7 +42,6 @@ JOURNAL_COLUMNS: Final = tuple(name for name in ROWS.names if name != "partition
 _DATA: Final = 5
 _BLOCK: Final = CongestionControl.BLOCK.value
 _NEEDED: Final = ("key", "value")
-_WORDS: Final = ("kind", "stamp_id", "source_zid")
 
 
 def from_journal(batch: pa.RecordBatch, partition: int) -> pa.Table:
@@ -58,13 +57,7 @@ def from_journal(batch: pa.RecordBatch, partition: int) -> pa.Table:
 
 def from_lake(rows: pa.Table) -> pa.Table:
     """Rows of the table `samples`, where encodings and ids are words."""
-    columns: dict[str, Any] = {
-        name: rows[name] for name in ROWS.names if name in rows.column_names and name not in _WORDS
-    }
-    columns["kind"] = kind_numbers(rows["kind"])
-    columns["stamp_id"] = ids_of_words(rows["stamp_id"])
-    columns["source_zid"] = ids_of_words(rows["source_zid"])
-    columns["encoding_id"], columns["encoding_schema"] = encoding_numbers(rows["encoding"])
+    columns = numbers_for_words({name: rows[name] for name in rows.column_names})
     return pa.table([columns[name].cast(ROWS.field(name).type) for name in ROWS.names], schema=ROWS)
 
 

@@ -28,6 +28,7 @@ from zenlake.api.outcome import PutOutcome
 from zenlake.api.publish import Publisher
 from zenlake.config.nearest import nearest
 from zenlake.errors import LinkError, LocalError
+from zenlake.recorded.columns import KINDS
 from zenlake.recorded.encoding import recorded_encoding
 from zenlake.spark.network import open_session
 from zenlake.spark.options import OptionError, SourceOptions
@@ -53,7 +54,9 @@ _TAKEN: Final[dict[str, tuple[type[DataType], ...]]] = {
 _CONGESTIONS: Final = {"block": CongestionControl.BLOCK, "drop": CongestionControl.DROP}
 _PRIORITIES: Final = {priority.name.lower(): priority for priority in Priority}
 #: Whether a kind is a delete.
-_KINDS: Final[dict[object, bool]] = {"put": False, "delete": True, 0: False, 1: True}
+_KINDS: Final[dict[object, bool]] = {
+    name: word == "delete" for number, word in enumerate(KINDS) for name in (number, word)
+}
 #: How many keys are declared at once in a task.
 MOST_DECLARED: Final = 4096
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from zenlake.clock import NTP64
-from zenlake.clock.zid import id_text
 from zenlake.journal.disk.layout import partition_of
 from zenlake.journal.ingest.rows import hlc_of, unnumbered_batch
 from zenlake.journal.schema import HEARTBEAT, HEARTBEAT_MARK, PUT
 from zenlake.keys import is_wild
 from zenlake.node.advanced_keys import SERIALS, SourceId, publisher_named
+from zenlake.recorded.columns import source_text
 
 if TYPE_CHECKING:
     from zenlake.clock import Timestamp
@@ -55,7 +55,7 @@ class Heartbeat(NamedTuple):
             return None
         if not 0 <= number < SERIALS:
             return None
-        return cls(place, f"{id_text(publisher.zid)}:{publisher.eid}", key, number, time)
+        return cls(place, source_text(publisher.zid, publisher.eid), key, number, time)
 
 
 # ----------------------------------------------------------------------------------- as rows

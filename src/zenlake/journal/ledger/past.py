@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from zenlake.clock.zid import id_text
 from zenlake.errors import ZError
 from zenlake.journal.ledger.cache_queries import MOST_WAITING, CacheAsker, CacheQuery
 from zenlake.node.advanced_keys import publisher_named, publishers_of
+from zenlake.recorded.columns import source_text
 from zenlake.values import SampleKind
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def unrecorded(
             row["stamped"] or (row["hlc"], row["stamp_id"]) in has
             if row["source_sn"] is None
             else came(
-                partition, f"{id_text(row['source_zid'])}:{row['source_eid']}", row["source_sn"]
+                partition, source_text(row["source_zid"], row["source_eid"]), row["source_sn"]
             )
         )
     ]

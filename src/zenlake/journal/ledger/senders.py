@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenlake.clock.zid import id_text
 from zenlake.journal.ledger.account import Flags, Integers
 from zenlake.journal.schema import HEALED, ROS_SIZE
 from zenlake.journal.uniform import only_value
+from zenlake.recorded.columns import source_text
 
 __all__ = ["COLUMNS", "SourceStretch", "Unnumbered", "senders_in"]
 
@@ -119,14 +119,14 @@ def _zenoh(batch: Array, rows: Integers | slice) -> Iterator[SourceStretch]:
     own_clock = _own_clock(batch)
     alone = only_value(zid)
     if alone is not None and (eid == eid[0]).all():
-        name = f"{id_text(alone)}:{eid[0]}"
+        name = source_text(alone, eid[0])
         yield rest.stretch(name, ZENOH_BITS, number, own_clock, slice(None))
         return
     zid = zid.dictionary_encode()
     who = zid.indices.to_numpy(zero_copy_only=False).astype(np.int64) << 32 | eid
     for at in _groups(who):
         source = int(who[at[0] if not isinstance(at, slice) else 0])
-        name = f"{id_text(zid.dictionary[source >> 32].as_py())}:{source & 0xFFFFFFFF}"
+        name = source_text(zid.dictionary[source >> 32].as_py(), source & 0xFFFFFFFF)
         yield rest.stretch(name, ZENOH_BITS, number, own_clock, at)
 
 

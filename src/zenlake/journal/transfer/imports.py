@@ -3,7 +3,7 @@
 Rows that were exported from a journal come back as they were, but for their offsets, and marked
 as imported. From other files comes what they tell: MCAP topics become keys, those of ROS 2 the keys
 that rmw_zenoh would give them, so that a lake knows their types; a Parquet file needs the columns
-`key` and `value`.
+`key` and `value`, and may have the others as a journal or as a table of a lake has them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from zenlake.journal.transfer.export import BESIDE, KEY, MCAP_NAMES
 from zenlake.journal.transfer.taken_in import taking_in
 from zenlake.journal.writing.writer import JournalWriter
 from zenlake.keys import canonize
+from zenlake.recorded.columns import numbers_for_words
 from zenlake.recorded.encoding import recorded_parts
 from zenlake.ros2.definitions import described_by_text
 from zenlake.ros2.names import DataKey
@@ -202,7 +203,7 @@ def _key_of(topic: str) -> str:
 def _completed(batch: Any, stamp_id: bytes) -> Any:
     """A batch with every column of the journal; what a file does not tell is plain."""
     count = batch.num_rows
-    given = {name: batch.column(name) for name in batch.schema.names}
+    given = numbers_for_words({name: batch.column(name) for name in batch.schema.names})
     time = given.get("time", pa.array([0] * count, pa.int64())).cast(SCHEMA.field("time").type)
     hlc = given.get("hlc")
     if hlc is None:

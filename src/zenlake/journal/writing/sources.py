@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from zenlake.clock.zid import id_text
 from zenlake.journal.uniform import only_value
+from zenlake.recorded.columns import source_text
 
 __all__ = ["MOST_SOURCES", "SourceNumbers"]
 
@@ -56,7 +57,7 @@ class SourceNumbers:
         eid, numbers = np.asarray(eids), np.asarray(sns)
         alone = only_value(zids)
         if alone is not None and (eid == eid[0]).all():
-            self._learn(f"{id_text(alone)}:{eid[0]}", numbers)
+            self._learn(source_text(alone, eid[0]), numbers)
             return
         encoded = zids.dictionary_encode()
         names = [id_text(zid) for zid in encoded.dictionary.to_pylist()]
