@@ -19,9 +19,9 @@ from tests.lake.rowsof import Row
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake import Pipeline, read_config
-from zenlake.lake.ingest.plan import cut, spans
+from zenlake.lake.ingest.plan import JournalRange, cut, ranges
 from zenlake.lake.ingest.stopped_tables import StoppedTables
-from zenlake.lake.ingest.task import IngestTask, JournalRange
+from zenlake.lake.ingest.task import IngestTask
 from zenlake.lake.model.decoder import Reason
 from zenlake.lake.model.typed_table import Columns, TypedTable
 from zenlake.lake.service.loop import Loop
@@ -206,7 +206,7 @@ def test_samples_does_not_wait_for_a_table_that_is_far_behind(tmp_path: Path) ->
 def test_each_table_gets_its_next_rows_once_and_samples_always(
     starts: dict[str, int], durable: int, share: int
 ) -> None:
-    found = spans(0, starts, durable, share)
+    found = ranges(0, starts, durable, share)
     for name, start in starts.items():
         mine = [span for span in found if name in span.starts]
         assert len(mine) <= 1
@@ -229,7 +229,7 @@ def test_each_table_gets_its_next_rows_once_and_samples_always(
 def test_tasks_have_each_row_of_a_plan_for_each_table_once(
     starts: list[dict[str, int]], parallel: int, least: int, most: int
 ) -> None:
-    plan = [span for p, each in enumerate(starts) for span in spans(p, each, 60, 30)]
+    plan = [span for p, each in enumerate(starts) for span in ranges(p, each, 60, 30)]
     tasks = cut(plan, parallel=parallel, least=least, most=most)
     got = [
         (stretch.partition, name, offset)

@@ -11,7 +11,7 @@ from tests.lake.journals import Here, rows_of, write
 from tests.lake.rowsof import Row
 from zenlake.journal.reading.sizes import BlockSize
 from zenlake.lake import Pipeline, read_config
-from zenlake.lake.ingest.plan import LEAST_BYTES, RowSizes, Span, cut, spans
+from zenlake.lake.ingest.plan import LEAST_BYTES, JournalRange, RowSizes, cut, ranges
 
 MB = 1 << 20
 
@@ -27,19 +27,19 @@ def blocks(*sizes: tuple[int, int], first: int = 0) -> RowSizes:
 
 def test_a_share_ends_where_its_bytes_do_and_has_a_row_at_least() -> None:
     clouds = blocks((10, 40 * MB), (90, 9000))
-    (span,) = spans(0, {"samples": 0}, 100, 50, clouds, 12 * MB)
+    (span,) = ranges(0, {"samples": 0}, 100, 50, clouds, 12 * MB)
     assert span.end == 3
-    (span,) = spans(0, {"samples": 3}, 100, 50, clouds, 100)
+    (span,) = ranges(0, {"samples": 3}, 100, 50, clouds, 100)
     assert span.end == 4
-    (span,) = spans(0, {"samples": 10}, 100, 50, clouds, 12 * MB)
+    (span,) = ranges(0, {"samples": 10}, 100, 50, clouds, 12 * MB)
     assert span.end == 60
     # Rows of which nothing is known are bounded by their number alone.
-    (span,) = spans(0, {"samples": 0}, 100, 50, RowSizes(), 1)
+    (span,) = ranges(0, {"samples": 0}, 100, 50, RowSizes(), 1)
     assert span.end == 50
 
 
 def test_clouds_are_spread_and_small_rows_stay_together() -> None:
-    plan = [Span(0, 100, {"samples": 0}), Span(1, 10_000, {"samples": 0})]
+    plan = [JournalRange(0, 100, {"samples": 0}), JournalRange(1, 10_000, {"samples": 0})]
     sizes = {0: blocks((100, 400 * MB)), 1: blocks((10_000, MB))}
     tasks = cut(plan, parallel=2, least=20_000, most=500_000, sizes=sizes, most_bytes=128 * MB)
     assert [[(one.partition, one.end - one.first) for one in task] for task in tasks] == [
@@ -54,7 +54,7 @@ def test_clouds_are_spread_and_small_rows_stay_together() -> None:
 
 def test_rows_that_grow_are_not_one_task_more_than_run_at_once() -> None:
     plan, sizes = (
-        [Span(0, 100_000, {"samples": 0})],
+        [JournalRange(0, 100_000, {"samples": 0})],
         {0: blocks((50_000, 90 * MB), (50_000, 99 * MB))},
     )
     tasks = cut(plan, parallel=2, least=20_000, most=500_000, sizes=sizes, most_bytes=256 * MB)
@@ -84,7 +84,7 @@ def test_each_row_is_in_one_task_in_order_and_none_is_above_its_bytes_unless_it_
 ) -> None:
     sizes = {p: blocks(*each) for p, each in enumerate(parts)}
     ends = [sum(rows for rows, _ in each) for each in parts]
-    plan = [Span(p, end, {"a": 0, "b": min(late, end - 1)}) for p, end in enumerate(ends)]
+    plan = [JournalRange(p, end, {"a": 0, "b": min(late, end - 1)}) for p, end in enumerate(ends)]
     tasks = cut(plan, parallel=parallel, least=least, most=most, sizes=sizes, most_bytes=most_bytes)
     got = [
         (stretch.partition, offset)

@@ -18,8 +18,9 @@ from zenlake.journal.disk.files import LocalFiles
 from zenlake.journal.disk.layout import INFO, JournalInfo
 from zenlake.journal.writing.readers import read_by_all
 from zenlake.lake import LakeConfig, Pipeline, read_config
+from zenlake.lake.ingest.plan import JournalRange
 from zenlake.lake.ingest.spark_tasks import Work
-from zenlake.lake.ingest.task import IngestTask, JournalRange
+from zenlake.lake.ingest.task import IngestTask
 from zenlake.lake.model.status import LakeStatus, read_status
 from zenlake.lake.service.loop import Loop, LoopReport, Schedule, SparkEnded, opened, run
 from zenlake.lake.table.delta import CommitConflict

@@ -27,7 +27,7 @@ from zenlake.lake.decode.table_description import described_as
 from zenlake.lake.ingest.derived_tables import GapsTable, LatestTable
 from zenlake.lake.ingest.log_throttle import reason_of
 from zenlake.lake.ingest.network_tables import OBSERVED, observed_tables
-from zenlake.lake.ingest.plan import RowSizes, Span, cut, spans
+from zenlake.lake.ingest.plan import JournalRange, RowSizes, cut, ranges
 from zenlake.lake.ingest.quarantine import Quarantine
 from zenlake.lake.ingest.rollups import ROLLUPS, RollupsTable
 from zenlake.lake.ingest.schema_agreement import agreed, demand_written, only
@@ -348,7 +348,7 @@ class Pipeline:
 
     # --- plans ----------------------------------------------------------------------------------
 
-    def _plan(self, done: Step, now: float) -> list[Span]:
+    def _plan(self, done: Step, now: float) -> list[JournalRange]:
         durable = self.ends()
         earliest = self.journal.earliest()
         share = max(1, self.config.batch_rows // max(1, len(durable)))
@@ -360,7 +360,7 @@ class Pipeline:
                 with self._alone(table.name, now):
                     table.refresh()
                     going.append(table)
-        plan: list[Span] = []
+        plan: list[JournalRange] = []
         self._sizes = {}
         for p, end in enumerate(durable):
             starts = {table.name: self._start(table, p, earliest[p], done) for table in going}
@@ -369,7 +369,7 @@ class Pipeline:
                 one for at in lacking for one in self.journal.sizes(p, at, min(end, at + share))
             }
             self._sizes[p] = RowSizes(sorted(blocks))
-            plan += spans(p, starts, end, share, self._sizes[p], share_bytes)
+            plan += ranges(p, starts, end, share, self._sizes[p], share_bytes)
         return plan
 
     def _start(self, table: Table, partition: int, earliest: int, done: Step) -> int:
@@ -380,7 +380,7 @@ class Pipeline:
             start = earliest
         return start
 
-    def _items(self, plan: Sequence[Span]) -> list[IngestTask]:
+    def _items(self, plan: Sequence[JournalRange]) -> list[IngestTask]:
         """The tasks of a plan."""
         held = cut(
             plan,
@@ -407,7 +407,9 @@ class Pipeline:
             for stretches in held
         ]
 
-    def _moved(self, table: Table, plan: Sequence[Span]) -> dict[str, tuple[int | None, int]]:
+    def _moved(
+        self, table: Table, plan: Sequence[JournalRange]
+    ) -> dict[str, tuple[int | None, int]]:
         """How far a commit of this plan brings a table, and from where."""
         return {
             self.app(span.partition): (table.committed(self.app(span.partition)), span.end)
@@ -418,7 +420,7 @@ class Pipeline:
     # --- commits --------------------------------------------------------------------------------
 
     def _commit_samples(
-        self, plan: Sequence[Span], written: list[IngestResult], done: Step
+        self, plan: Sequence[JournalRange], written: list[IngestResult], done: Step
     ) -> None:
         moved = self._moved(self.samples, plan)
         if moved:
@@ -432,7 +434,7 @@ class Pipeline:
     def _commit_typed(
         self,
         spec: TypedTable,
-        plan: Sequence[Span],
+        plan: Sequence[JournalRange],
         items: Sequence[IngestTask],
         written: list[IngestResult],
         done: Step,

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from zenlake.journal.reading.sizes import BlockSize
-from zenlake.lake.ingest.task import JournalRange
 
-__all__ = ["LEADER", "RowSizes", "Span", "cut", "spans"]
+__all__ = ["LEADER", "JournalRange", "RowSizes", "cut", "ranges"]
 
 LEADER: Final = "samples"
 
@@ -64,16 +63,17 @@ UNKNOWN: Final = RowSizes()
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A range of one partition up to `end`, and from where each table wants it."""
+class JournalRange:
+    """A range of one partition of a journal, up to `end`."""
 
     partition: int
     end: int
     starts: Mapping[str, int]
+    """For each table, by name, the first offset that it has not."""
 
     @property
     def first(self) -> int:
-        """The first offset that some table wants."""
+        """The first offset that some table has not."""
         return min(self.starts.values())
 
     @property
@@ -82,14 +82,14 @@ class Span:
         return self.end - self.first
 
 
-def spans(
+def ranges(
     partition: int,
     starts: Mapping[str, int],
     durable: int,
     share: int,
     sizes: RowSizes = UNKNOWN,
     share_bytes: int = 1 << 62,
-) -> list[Span]:
+) -> list[JournalRange]:
     """The ranges of one partition that a step reads; each table is in one of them at most.
 
     `starts`: the first offset that each table lacks. `share`, `share_bytes`: how much a range adds
@@ -104,18 +104,18 @@ def spans(
     def end(start: int) -> int:
         return sizes.reach(start, min(durable, start + share), share_bytes)
 
-    planned = [_span(partition, near, end(lead))]
+    planned = [_range(partition, near, end(lead))]
     if far:
-        planned.append(_span(partition, far, end(min(far.values()))))
-    return [span for span in planned if span.starts]
+        planned.append(_range(partition, far, end(min(far.values()))))
+    return [one for one in planned if one.starts]
 
 
-def _span(partition: int, starts: Mapping[str, int], end: int) -> Span:
-    return Span(partition, end, {name: at for name, at in starts.items() if at < end})
+def _range(partition: int, starts: Mapping[str, int], end: int) -> JournalRange:
+    return JournalRange(partition, end, {name: at for name, at in starts.items() if at < end})
 
 
 def cut(
-    plan: Sequence[Span],
+    plan: Sequence[JournalRange],
     *,
     parallel: int,
     least: int,
@@ -130,27 +130,25 @@ def cut(
     `sizes`: of the rows of each partition.
     """
     by_partition = sizes or {}
-    rows = sum(span.rows for span in plan)
-    size = sum(
-        by_partition.get(span.partition, UNKNOWN).bytes(span.first, span.end) for span in plan
-    )
+    rows = sum(one.rows for one in plan)
+    size = sum(by_partition.get(one.partition, UNKNOWN).bytes(one.first, one.end) for one in plan)
     each = min(max(least, -(-rows // parallel)), most)
     # Somewhat more than its share: else the last rows, if they are larger, are one task too many.
     each_bytes = min(max(LEAST_BYTES, -(-size // parallel) * 5 // 4), most_bytes)
     tasks: list[list[JournalRange]] = [[]]
     room, room_bytes = each, each_bytes
-    for span in plan:
-        known = by_partition.get(span.partition, UNKNOWN)
-        start = span.first
-        while start < span.end:
+    for one in plan:
+        known = by_partition.get(one.partition, UNKNOWN)
+        start = one.first
+        while start < one.end:
             if tasks[-1] and (not room or known.bytes(start, start + 1) > room_bytes):
                 tasks.append([])
                 room, room_bytes = each, each_bytes
-            stop = known.reach(start, min(span.end, start + room), room_bytes)
+            stop = known.reach(start, min(one.end, start + room), room_bytes)
             starts = {
-                name: max(at, start) for name, at in span.starts.items() if max(at, start) < stop
+                name: max(at, start) for name, at in one.starts.items() if max(at, start) < stop
             }
-            tasks[-1].append(JournalRange(span.partition, stop, starts))
+            tasks[-1].append(JournalRange(one.partition, stop, starts))
             room -= stop - start
             room_bytes -= known.bytes(start, stop)
             start = stop

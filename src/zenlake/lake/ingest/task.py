@@ -21,6 +21,7 @@ from zenlake.lake.decode.arrow_rows import ArrowRows, rows_for
 from zenlake.lake.decode.typed_rows import TypedRows
 from zenlake.lake.ingest.latest_tasks import newest_note
 from zenlake.lake.ingest.log_throttle import reason_of
+from zenlake.lake.ingest.plan import JournalRange
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY, sample_rows, with_day
 from zenlake.lake.model.typed_table import Columns, TypedTable
@@ -31,7 +32,6 @@ __all__ = [
     "QUARANTINED",
     "IngestResult",
     "IngestTask",
-    "JournalRange",
     "SampleFiles",
     "TypedFiles",
     "typed_files",
@@ -45,21 +45,6 @@ QUARANTINED: Final = "quarantine"
 
 MOST_TOPICS: Final = 1000
 MOST_KEYS: Final = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class JournalRange:
-    """A range of one partition of a journal, up to `end`."""
-
-    partition: int
-    end: int
-    starts: Mapping[str, int]
-    """For each table, by name, the first offset that it has not."""
-
-    @property
-    def first(self) -> int:
-        """The first offset that some table has not."""
-        return min(self.starts.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +116,7 @@ class IngestTask:
         """All rows of all stretches; none may be missing."""
         journal = Journal.open(self.journal)
         for stretch in self.stretches:
-            due = stretch.end - stretch.first
+            due = stretch.rows
             for batch in journal.scan(
                 stretch.first, stretch.end, partition=stretch.partition, heartbeats=True
             ):
