@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.journal import UNNUMBERED
-from zenlake.journal.schema import HLC_BIAS, INSTANT
+from zenlake.journal.schema import INSTANT
+from zenlake.recorded.time_bounds import HLC_BIAS
 
 ZID = bytes(range(1, 17))
 

@@ -38,10 +38,10 @@ from bench.lake.decoding import json_columns, ros
 from bench.lake.memory import PeakMemory
 from bench.lake.workers import workers
 from zenlake.journal import SCHEMA, Journal, JournalWriter
-from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake import LakeConfig, Pipeline, read_config
 from zenlake.lake.ingest.spark_tasks import SparkTasks
 from zenlake.lake.service.loop import run
+from zenlake.recorded.time_bounds import HLC_BIAS
 from zenlake.spark.session import spark_session, stop_spark
 
 if TYPE_CHECKING:

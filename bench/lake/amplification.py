@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from zenlake.demo import Fleet
 from zenlake.journal import SCHEMA, JournalWriter
-from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.ingest.spark_tasks import Work
 from zenlake.lake.service.loop import Loop
+from zenlake.recorded.time_bounds import HLC_BIAS
 from zenlake.values import Encoding
 
 R = TypeVar("R")

@@ -12,9 +12,9 @@ from tests.journal.written import write_rows
 from zenlake.journal import partition_of
 
 ROWS = [
-    Row("a/b", sn=0, hlc=1, value=b"one"),
-    Row("c", hlc=2, value=b"\x00\xff"),
-    Row("a/b", sn=3, hlc=3, kind=1, value=b""),
+    Row("a/b", sn=0, hlc=1 << 32, value=b"one"),
+    Row("c", hlc=2 << 32, value=b"\x00\xff"),
+    Row("a/b", sn=3, hlc=3 << 32, kind=1, value=b""),
 ]
 
 
@@ -53,7 +53,7 @@ def test_cat_prints_rows(folder: str) -> None:
 def test_cat_takes_a_range_of_time(folder: str) -> None:
     _, lines = run_alone(
         "journal", "cat", folder, "--time",
-        "]2026-01-01T00:00:00.000001Z..2026-01-01T00:00:00.000003Z[",
+        "]2038-01-19T03:14:09Z..2038-01-19T03:14:11Z[",
     )  # fmt: skip
     assert [line.split()[2].rstrip(":") for line in lines] == ["c"]
 

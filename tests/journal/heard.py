@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
+from zenlake.clock import NTP64
 from zenlake.journal.schema import UNNUMBERED
+from zenlake.recorded.time_bounds import HLC_BIAS
 
 ZID = b"\x0a\x0b"
 OTHER = b"\x0c"
@@ -44,7 +46,7 @@ def batch_of(rows: list[Row]) -> Any:
         "encoding_id": [row.encoding_id for row in rows],
         "encoding_schema": [row.encoding_schema for row in rows],
         "hlc": [row.hlc for row in rows],
-        "time": [NOW + timedelta(microseconds=row.hlc) for row in rows],
+        "time": [NTP64.from_raw(row.hlc + HLC_BIAS).to_datetime() for row in rows],
         "stamp_id": [row.stamp_id for row in rows],
         "stamped": [row.stamped for row in rows],
         "attachment": [row.attachment for row in rows],

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from zenlake.journal.schema import HLC_BIAS, SCHEMA, UNNUMBERED
+from zenlake.journal.schema import SCHEMA, UNNUMBERED
+from zenlake.recorded.time_bounds import HLC_BIAS
 
 
 def rows(

@@ -16,7 +16,7 @@ from zenlake import Timestamp
 from zenlake.errors import JournalError
 from zenlake.journal.disk.files import File, LocalFiles
 from zenlake.journal.ingest.future import latest_believed
-from zenlake.journal.schema import HLC_BIAS
+from zenlake.recorded.time_bounds import HLC_BIAS
 
 FAR = Timestamp.parse_rfc3339("2100-01-01T00:00:00Z/1234")
 

@@ -9,13 +9,13 @@ from zenlake.journal.schema import (
     HEALED,
     HEARD,
     HEARTBEAT,
-    HLC_BIAS,
     IMPORTED,
     PUT,
     RETIRED,
     SCHEMA,
     UNNUMBERED,
 )
+from zenlake.recorded.time_bounds import HLC_BIAS
 
 
 def test_a_row_has_the_columns_of_the_format_and_begins_with_its_offset() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from zenlake.journal.schema import HLC_BIAS, SCHEMA
+from zenlake.journal.schema import SCHEMA
+from zenlake.recorded.time_bounds import HLC_BIAS
 
 START = 1_700_000_000
 

@@ -8,7 +8,7 @@ from typing import Any
 from zenlake.clock import NTP64
 from zenlake.journal import JournalWriter, partition_of
 from zenlake.journal.ingest.rows import unnumbered_batch
-from zenlake.journal.schema import HLC_BIAS
+from zenlake.recorded.time_bounds import HLC_BIAS
 
 #: 2026-01-01T00:00:00Z, in microseconds.
 MIDNIGHT = 1_767_225_600_000_000

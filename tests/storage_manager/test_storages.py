@@ -13,6 +13,7 @@ import pytest
 import zenlake
 from tests.api.sessions import config, connected, connecting_to, listening, where
 from tests.waiting import SECONDS, until
+from zenlake.clock import NTP64, Timestamp
 from zenlake.errors import ConfigError, LocalError
 from zenlake.node.inspection import view
 from zenlake.storage_manager import Storages
@@ -225,6 +226,14 @@ def test_history_answers_with_every_sample_in_a_range_of_time(tmp_path: Path) ->
         ]
         assert len(list(session.get("s/**?_time=[now(-1h)..];_limit=2"))) == 2
         assert list(session.get("s/**?_time=[..now(-1h)]")) == []
+        stamp = Timestamp(NTP64(1_700_000_000, 123_456_789), b"\x01")
+        session.put("s/c", "then", timestamp=stamp)
+        settled(session)
+        then = "2023-11-14T22:13:20.123456789Z"
+        assert len(list(session.get(f"s/c?_time=[{then}..{then}]"))) == 1
+        assert list(session.get(f"s/c?_time=]{then}..]")) == []
+        assert list(session.get(f"s/c?_time=[..{then}[")) == []
+        session.delete("s/c")
         assert values(session, "s/**") == {"s/b": "other"}
 
 

@@ -23,6 +23,7 @@ from zenlake.journal.disk.watermark import Watermark
 from zenlake.journal.ingest.future import FutureTimes
 from zenlake.journal.ingest.hearing import HeardColumns
 from zenlake.journal.ingest.ring import Ring
+from zenlake.journal.ingest.rows import hlc_of
 from zenlake.journal.intake import RowIntake
 from zenlake.journal.ledger.heal import Healer
 from zenlake.journal.ledger.inbox import Inbox
@@ -30,7 +31,6 @@ from zenlake.journal.ledger.past import PastAsker, unrecorded
 from zenlake.journal.ledger.running import RunningLedger
 from zenlake.journal.options import Options, checked_name, distinct
 from zenlake.journal.reading.reader import Journal
-from zenlake.journal.schema import HLC_BIAS
 from zenlake.journal.serving.acknowledge import Expected, Place
 from zenlake.journal.serving.documents import Documents
 from zenlake.journal.serving.remember import RememberedValues
@@ -344,8 +344,7 @@ class Recorder:
 
     def _acknowledge(self, key: str, stamp: Timestamp, publish: Callable[[], None]) -> Place:
         """Publish a put, and tell where its row lies when that is durable."""
-        hlc = (stamp.seconds << 32 | stamp.fraction) - HLC_BIAS
-        with self._expected.expect(key, hlc, stamp.id_bytes) as put:
+        with self._expected.expect(key, hlc_of(stamp), stamp.id_bytes) as put:
             publish()
             self._take_all()
             partition, offset = self._expected.wait(put, ACK_TIME)

@@ -30,10 +30,6 @@ HEARTBEAT_MARK: Final = "/@adv/pub/"
 #: The size of an attachment in which ROS 2 numbers a sample.
 ROS_SIZE: Final = 33
 
-#: What is added to `hlc` to get the 64 bits of the time as they were on the wire. A signed long
-#: that is shifted keeps the order of all 64 bits; a cast would turn 2038 into the past.
-HLC_BIAS: Final = 1 << 63
-
 #: One row of the journal. Its identity is (journal id, partition, offset).
 SCHEMA: Final = pa.schema(
     [

@@ -1,7 +1,8 @@
 """A recorded sample in its forms: numbers of the wire in journals, words in tables, and back.
 
-encoding   the text of an encoding, from which id and schema come back exactly
-columns    whole columns of encodings, kinds, ids and sources, either way
+encoding     the text of an encoding, from which id and schema come back exactly
+columns      whole columns of encodings, kinds, ids and sources, either way
+time_bounds  a range of time as the first and the last time of the wire in it
 
 Pure. Journal, Spark's source, lake, replay, imports and the command line all convert here.
 """

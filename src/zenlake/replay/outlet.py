@@ -18,11 +18,12 @@ from zenlake.api.core import OWN, open_runtime
 from zenlake.journal.reading.lists import list_of_bytes, list_of_each
 from zenlake.journal.reading.wire_sources import wire_sources
 from zenlake.journal.reading.wire_times import are_long, wire_times
-from zenlake.journal.schema import DELETE, HLC_BIAS
+from zenlake.journal.schema import DELETE
 from zenlake.keys import KeyExpr
 from zenlake.node.sample import wire_timestamp
 from zenlake.recorded.columns import coded
 from zenlake.recorded.encoding import schema_bytes
+from zenlake.recorded.time_bounds import HLC_BIAS
 from zenlake.replay.recorded_puts import RecordedPuts, ReplayRoute
 from zenlake.values import Locality, Priority
 from zenlake.values.qos import QOS_BLOCK, QOS_BLOCK_FIRST, QOS_EXPRESS, QOS_PRIORITY

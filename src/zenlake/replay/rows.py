@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.errors import LocalError
-from zenlake.journal.schema import HLC_BIAS
+from zenlake.journal.ingest.rows import hlc_of_micros
 from zenlake.recorded.columns import numbers_for_words
 from zenlake.values import CongestionControl
 
-__all__ = ["JOURNAL_COLUMNS", "ROWS", "from_answer", "from_journal", "from_lake", "hlc_floor"]
+__all__ = ["JOURNAL_COLUMNS", "ROWS", "from_answer", "from_journal", "from_lake"]
 
 ROWS: Final = pa.schema(
     [
@@ -107,17 +107,8 @@ def from_answer(answer: pa.Table) -> pa.Table:
     return from_lake(pa.table(full))
 
 
-def hlc_floor(nanos: int) -> int:
-    """The least `hlc` that may lie at or after a moment in nanoseconds."""
-    return min((1 << 64) - 1, max(0, ((nanos - 1) << 32) // 1_000_000_000)) - HLC_BIAS
-
-
 def _hlc_of_times(times: Any) -> Any:
     micros = times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
     if micros.null_count:
         raise LocalError("a row of the answer has no time; leave such rows out")
-    raw = np.asarray(micros.to_numpy(), np.uint64)
-    second = np.uint64(1_000_000)
-    seconds, part = raw // second, raw % second
-    hlc = (seconds << np.uint64(32)) | ((part << np.uint64(32)) // second + np.uint64(1))
-    return pa.array((hlc ^ np.uint64(HLC_BIAS)).view(np.int64))
+    return pa.array(hlc_of_micros(micros.to_numpy()))

@@ -23,6 +23,7 @@ from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.journal.ingest.rows import hlc_nanos
 from zenlake.keys import KeyExpr, ResolvedRange, intersects
+from zenlake.recorded.time_bounds import TimeBounds
 from zenlake.replay.order import Piece, in_order
 from zenlake.replay.rows import JOURNAL_COLUMNS, ROWS, from_answer, from_journal, from_lake
 
@@ -144,27 +145,19 @@ class RecordedSource:
     def _of_journal(
         self, journal: Journal, partition: int, start: int, end: int, range: ResolvedRange
     ) -> Iterator[pa.Table]:
-        low, high = range.start_ns, range.end_ns
-        micros = (
-            None if low is None else low // 1000 - 1,
-            None if high is None else high // 1000 + 2,
-        )
         for batch in journal.scan(
             {partition: start},
             {partition: end},
             partition=partition,
             keys=self.keys,
-            time=micros,
+            time=TimeBounds.of(range),
             columns=JOURNAL_COLUMNS,
         ):
-            rows = _inside(from_journal(batch, partition), range)
-            if rows.num_rows:
-                yield rows
+            yield from_journal(batch, partition)
 
     def _meets(self, least: int, greatest: int) -> bool:
-        low, high = (int(one) for one in hlc_nanos(np.array([least, greatest], np.int64)))
-        start, end = self.range.start_ns, self.range.end_ns
-        return (start is None or high >= start) and (end is None or low <= end)
+        first, last = TimeBounds.of(self.range).hlc
+        return greatest >= first and least <= last
 
     def span(self) -> tuple[int, int] | None:
         """Where samples lie, as far as that is known without reading them."""
@@ -209,11 +202,11 @@ class AnswerSource:
 
     def rows(self, start: int | None = None) -> Iterator[pa.Table]:
         """The rows in the order of time."""
-        range = EVERYTHING if start is None else ResolvedRange(start)
-        for part in self._rows.to_batches(max_chunksize=65_536):
-            rows = _inside(pa.Table.from_batches([part]), range)
-            if rows.num_rows:
-                yield rows
+        first, _ = TimeBounds.of(ResolvedRange(start)).hlc
+        # They lie in the order of time.
+        earlier = int(np.searchsorted(self._rows["hlc"].to_numpy(), first))
+        for part in self._rows.slice(earlier).to_batches(max_chunksize=65_536):
+            yield pa.Table.from_batches([part])
 
 
 def find(
@@ -240,22 +233,6 @@ def find(
             "--journal DIR"
         )
     return RecordedSource(exprs, range, journal=Journal.open(beside), lake=tables)
-
-
-def _inside(rows: pa.Table, range: ResolvedRange) -> pa.Table:
-    """The rows whose time lies in the range, to the nanosecond."""
-    start, end = range.start_ns, range.end_ns
-    if (start is None and end is None) or not rows.num_rows:
-        return rows
-    nanos = hlc_nanos(rows["hlc"].to_numpy())
-    chosen = np.ones(len(nanos), np.bool_)
-    if start is not None:
-        low = np.uint64(max(0, start))
-        chosen &= nanos >= low if range.start_inclusive or start < 0 else nanos > low
-    if end is not None:
-        high = np.uint64(max(0, end))
-        chosen &= nanos <= high if range.end_inclusive and end >= 0 else nanos < high
-    return rows if chosen.all() else rows.filter(pa.array(chosen))
 
 
 def _without(rows: pa.Table, exprs: Sequence[str]) -> pa.Table:

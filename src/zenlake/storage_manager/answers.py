@@ -16,9 +16,10 @@ from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.engine.claims import HISTORY, NEWEST
 from zenlake.errors import LocalError, SelectorError, ZError
 from zenlake.ext.ack_duty import DURABLE, LAST, VOLATILE, AckDuty
-from zenlake.keys import ResolvedRange, includes, is_wild
+from zenlake.keys import includes, is_wild
 from zenlake.newest import Entry
 from zenlake.node.queries.replies import is_over, would_wait
+from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
 from zenlake.storage_manager.stored_replies import reply_entries
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ ACK_PUT: Final = "_ack_put"
 THREADS: Final = 16
 SHARE: Final = 4
 LIMIT: Final = "_limit"
-_LAST: Final = (1 << 64) - 1
 
 
 class StorageReplies:
@@ -134,12 +134,12 @@ class StorageReplies:
         batches: Iterable[list[Entry]]
         storage.settle()
         if asked is None:
-            batches = storage.values(expr, 0, _LAST, limit)
+            batches = storage.values(expr, ALL_TIME.first, ALL_TIME.last, limit)
         else:
-            start, end = _bounds(asked.resolve(time.time_ns()))
+            bounds = TimeBounds.of(asked.resolve(time.time_ns()))
             everything = storage.settings.history == "all"
             read = storage.samples if everything else storage.values
-            batches = read(expr, start, end, limit)
+            batches = [] if bounds.nothing else read(expr, bounds.first, bounds.last, limit)
         claims, claim = self._claims, self._claim
         lake = parameters.asks_lake()
         counts = storage.counts
@@ -192,18 +192,3 @@ def _limit(text: str | None) -> int | None:
     if not (text.isascii() and text.isdigit()):
         raise SelectorError(f"{LIMIT}={text!r}: write a number of samples")
     return int(text)
-
-
-def _bounds(range: ResolvedRange) -> tuple[int, int]:
-    """The first and the last NTP64 whose nanosecond lies in a range."""
-    start, end = 0, _LAST
-    if range.start_ns is not None:
-        start = _first(range.start_ns + (not range.start_inclusive))
-    if range.end_ns is not None:
-        end = _first(range.end_ns + range.end_inclusive) - 1
-    return start, end
-
-
-def _first(nanos: int) -> int:
-    """The first NTP64 of a nanosecond."""
-    return min(_LAST, -(-(max(0, nanos) << 32) // 1_000_000_000))

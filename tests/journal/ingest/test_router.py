@@ -13,8 +13,8 @@ from zenlake.clock.hlc import MAX_AHEAD_NS
 from zenlake.journal.ingest.columns import STRETCH, ColumnSink
 from zenlake.journal.ingest.kernel import RowSink
 from zenlake.journal.ingest.plain import PlainSink
-from zenlake.journal.schema import HLC_BIAS
 from zenlake.node.stamps import Timestamper
+from zenlake.recorded.time_bounds import HLC_BIAS
 from zenlake.testing import spec
 from zenlake.testing.network import Network
 from zenlake.testing.strategies import messages

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.journal.heard import OTHER, Row, batch_of
 from zenlake.journal.ledger.ledger import Ledger
 from zenlake.journal.ledger.proof import Proven, proven
-from zenlake.journal.schema import HLC_BIAS
 from zenlake.keys import ResolvedRange
+from zenlake.recorded.time_bounds import HLC_BIAS
 
 SECOND = 1_000_000_000
 BEGAN = 1 << 31

@@ -8,37 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from tests.lake.journals import Here, write
 from tests.lake.rowsof import START, Row
-from zenlake.journal.ingest.rows import hlc_nanos
 from zenlake.keys import ResolvedRange
 from zenlake.lake import LakeConfig, Pipeline
-from zenlake.lake.history.file_reader import COLUMNS, EARLIEST, LATEST, DataFiles, RowRange
+from zenlake.lake.history.file_reader import COLUMNS, DataFiles, RowRange
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table import data_files as files
-
-TIMES = st.integers(-2, (1 << 62)) | st.integers(0, 3 * 10**9)
-
-
-@given(st.integers(EARLIEST, LATEST), TIMES, st.booleans(), st.integers(-2, 2))
-@example(EARLIEST, 0, True, 0)
-@example(EARLIEST, 0, False, 0)
-@example(LATEST, 10**19, True, 0)
-def test_a_time_is_sought_exactly_if_its_nanoseconds_lie_in_the_range(
-    hlc: int, moment: int, included: bool, near: int
-) -> None:
-    """At any distance, and at those where the last nanosecond decides."""
-    told = int(hlc_nanos(np.array([hlc], np.int64))[0])
-    for bound in (moment, told + near):
-        for range in (
-            ResolvedRange(bound, None, included, True),
-            ResolvedRange(None, bound, True, included),
-        ):
-            sought = RowRange.within("**", range)
-            assert (sought.low <= hlc <= sought.high) == range.contains(told)
 
 
 @pytest.fixture(scope="module")

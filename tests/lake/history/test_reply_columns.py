@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.journal.reading.wire_times import TIME_BYTES
-from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake.history.answer import NEWEST, SAMPLES
 from zenlake.lake.history.reply_columns import ReplyColumns
+from zenlake.recorded.time_bounds import HLC_BIAS
 from zenlake.wire.cursor import Reader
 
 IDS = {"1": b"\x01", "1ab": b"\xab\x01", "f" * 32: b"\xff" * 16}

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from zenlake.clock import NTP64
 from zenlake.clock.hlc import MAX_AHEAD_NS
-from zenlake.journal.schema import HLC_BIAS, UNNUMBERED
+from zenlake.journal.schema import UNNUMBERED
+from zenlake.recorded.time_bounds import HLC_BIAS, last_of
 
 if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
@@ -54,9 +56,9 @@ class FutureTimes:
         columns = {name: batch.column(name).to_pylist() for name in names}
         received = batch.column("received").cast(pa.int64()).to_pylist()
         for count, place in enumerate(places):
-            micros = received[place]
-            columns["hlc"][place] = _hlc(micros * 1000) + count
-            columns["time"][place] = micros
+            raw = last_of(received[place] * 1000) + count
+            columns["hlc"][place] = raw - HLC_BIAS
+            columns["time"][place] = NTP64.from_raw(raw).as_nanos() // 1000
             columns["stamp_id"][place] = self._id
             columns["stamped"][place] = True
         for name, values in columns.items():
@@ -71,9 +73,4 @@ def latest_believed(wall: int) -> int:
 
     `wall`: the clock, in nanoseconds since 1970.
     """
-    return _hlc(wall + MAX_AHEAD_NS)
-
-
-def _hlc(nanos: int) -> int:
-    seconds, rest = divmod(nanos, 1_000_000_000)
-    return (seconds << 32 | (rest << 32) // 1_000_000_000) - HLC_BIAS
+    return last_of(wall + MAX_AHEAD_NS) - HLC_BIAS

@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from zenlake.clock import NTP64, Timestamp
 from zenlake.journal.disk.layout import partition_of
-from zenlake.journal.schema import HLC_BIAS, UNNUMBERED
+from zenlake.journal.schema import UNNUMBERED
 from zenlake.node.sample import Sample
 from zenlake.recorded.encoding import recorded_schema
+from zenlake.recorded.time_bounds import HLC_BIAS
 
-__all__ = ["batches_of", "hlc_nanos", "hlc_of", "timestamp_of", "unnumbered_batch"]
+__all__ = ["batches_of", "hlc_nanos", "hlc_of", "hlc_of_micros", "timestamp_of", "unnumbered_batch"]
 
 
 def hlc_of(timestamp: Timestamp) -> int:
@@ -43,6 +44,14 @@ def hlc_nanos(hlc: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         below, second - np.uint64(1)
     )
     return nanos
+
+
+def hlc_of_micros(micros: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The column `hlc` of microseconds since 1970, which `hlc_nanos` gives back."""
+    seconds, part = np.divmod(np.maximum(micros, 0).astype(np.uint64), np.uint64(1_000_000))
+    raw = (seconds << np.uint64(32)) | ((part << np.uint64(32)) // np.uint64(1_000_000))
+    hlc: npt.NDArray[np.int64] = (raw ^ np.uint64(HLC_BIAS)).view(np.int64)
+    return hlc
 
 
 def batches_of(

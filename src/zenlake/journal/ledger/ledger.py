@@ -19,7 +19,7 @@ from zenlake.errors import LocalError
 from zenlake.journal.ledger.account import NO_TIME, Account, Gap
 from zenlake.journal.ledger.heartbeats import Heartbeat, pieces
 from zenlake.journal.ledger.senders import COLUMNS, ZENOH_BITS, senders_in
-from zenlake.journal.schema import HLC_BIAS
+from zenlake.recorded.time_bounds import HLC_BIAS
 
 __all__ = ["COLUMNS", "Ledger", "LedgerPage", "Opened"]
 

@@ -79,7 +79,7 @@ def _wanted(
         if (
             block.end > start
             and block.first < end
-            and chosen.meets_time(block.min_time, block.max_time)
+            and chosen.meets_time(block.min_hlc, block.max_hlc)
         ):
             yield number, block
 
@@ -97,7 +97,7 @@ def _give(
     low, high = max(start - block.first, 0), min(end - block.first, block.rows)
     if low > 0 or high < block.rows:
         batch = batch.slice(low, high - low)
-    timed = chosen.timed and not chosen.within_time(block.min_time, block.max_time)
+    timed = chosen.timed and not chosen.within_time(block.min_hlc, block.max_hlc)
     return chosen.apply(batch, choice, timed=timed, hide=hide)
 
 

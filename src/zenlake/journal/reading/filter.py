@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zenlake.errors import LocalError
 from zenlake.journal.disk.segment import Segment
-from zenlake.journal.schema import HEARTBEAT, HEARTBEAT_MARK, INSTANT, SCHEMA
+from zenlake.journal.schema import HEARTBEAT, HEARTBEAT_MARK, SCHEMA
 from zenlake.keys import IntoKeyExpr, KeyExpr
+from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
 
 __all__ = ["KeyChoice", "RowFilter"]
 
@@ -46,12 +46,12 @@ class KeyChoice:
 
 
 class RowFilter:
-    """What a scan asks for. The time is half open; None is no bound."""
+    """What a scan asks for."""
 
     def __init__(
         self,
         keys: IntoKeyExpr | Iterable[IntoKeyExpr] | None = None,
-        time: tuple[int | None, int | None] | None = None,
+        time: TimeBounds = ALL_TIME,
         columns: Sequence[str] | None = None,
         check: bool | None = None,
         heartbeats: bool = True,
@@ -65,7 +65,7 @@ class RowFilter:
         if keys is not None:
             several = [keys] if isinstance(keys, str | KeyExpr) else list(keys)
             self.keys = tuple(KeyExpr.of(key) for key in several)
-        self.after, self.before = time or (None, None)
+        self._first, self._last = time.hlc
         self.columns = tuple(SCHEMA.names) if columns is None else tuple(columns)
         for name in self.columns:
             if name not in SCHEMA.names:
@@ -73,14 +73,14 @@ class RowFilter:
                     f"a journal has no column '{name}'; it has {', '.join(SCHEMA.names)}"
                 )
         #: Whether the time matters.
-        self.timed = self.after is not None or self.before is not None
+        self.timed = time != ALL_TIME
         #: The columns of what the scan gives.
         self.schema = pa.schema([SCHEMA.field(name) for name in self.columns])
         names = {*self.columns}
         if self.keys is not None:
             names.add("key")
         if self.timed:
-            names.add("time")
+            names.add("hlc")
         #: The columns that have to be read, in the order of the file.
         self.needed = [name for name in SCHEMA.names if name in names]
 
@@ -102,20 +102,16 @@ class RowFilter:
         return [name for name in SCHEMA.names if name in self.needed or name == "origin"]
 
     def meets_time(self, least: int, greatest: int) -> bool:
-        """Whether a row between these times may be wanted."""
-        return (self.after is None or greatest >= self.after) and (
-            self.before is None or least < self.before
-        )
+        """Whether a row between these two `hlc` may be wanted."""
+        return greatest >= self._first and least <= self._last
 
     def within_time(self, least: int, greatest: int) -> bool:
-        """Whether every row between these times is wanted."""
-        return (self.after is None or least >= self.after) and (
-            self.before is None or greatest < self.before
-        )
+        """Whether every row between these two `hlc` is wanted."""
+        return least >= self._first and greatest <= self._last
 
     def meets(self, segment: Segment, choice: KeyChoice) -> bool:
         """Whether a segment may hold wanted rows."""
-        if not self.meets_time(segment.min_time, segment.max_time):
+        if not self.meets_time(segment.min_hlc, segment.max_hlc):
             return False
         if self.keys is None:
             return True
@@ -140,13 +136,9 @@ class RowFilter:
                 fits = wanted[np.asarray(column.indices)]
                 mask = fits if mask is None else mask & fits
         if timed:
-            time = batch.column("time")
-            for bound, compare in ((self.after, pc.greater_equal), (self.before, pc.less)):
-                if bound is not None:
-                    fits = np.asarray(
-                        compare(time, pa.scalar(bound, INSTANT)).to_numpy(zero_copy_only=False)
-                    )
-                    mask = fits if mask is None else mask & fits
+            hlc = batch.column("hlc").to_numpy()
+            fits = (hlc >= self._first) & (hlc <= self._last)
+            mask = fits if mask is None else mask & fits
         if list(self.columns) == batch.schema.names:
             batch = batch.replace_schema_metadata()
         else:

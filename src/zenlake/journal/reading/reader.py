@@ -28,7 +28,7 @@ from zenlake.journal.reading.blocks import Damaged, SealedFile, TailFile
 from zenlake.journal.reading.filter import KeyChoice, RowFilter
 from zenlake.journal.reading.readable import Keys, Offsets, Range, Readable
 from zenlake.journal.reading.sizes import BlockSize, TailSizes
-from zenlake.journal.reading.times import Times, micros_of
+from zenlake.journal.reading.times import Times, bounds_of
 
 __all__ = ["Journal"]
 
@@ -175,7 +175,7 @@ class Journal(Readable):
         Raises `JournalGap` when `start` is no longer kept, and `JournalCorrupt` when rows are
         damaged.
         """
-        chosen = RowFilter(keys, micros_of(time, time_ns()), columns, check, heartbeats)
+        chosen = RowFilter(keys, bounds_of(time, time_ns()), columns, check, heartbeats)
         return self._scan(self._ranges(start, end, partition), chosen)
 
     def follow(
@@ -194,7 +194,7 @@ class Journal(Readable):
 
         Looks at the watermark every `poll` seconds when there is nothing to give.
         """
-        chosen = RowFilter(keys, micros_of(time, time_ns()), columns, check, heartbeats)
+        chosen = RowFilter(keys, bounds_of(time, time_ns()), columns, check, heartbeats)
         return self._following(
             self._places(start, partition),
             lambda ranges: self._scan(ranges, chosen),
@@ -205,7 +205,7 @@ class Journal(Readable):
         self, partition: int, start: int, end: int, columns: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         """Rows that are in the files, acknowledged or not; for who recovers them."""
-        return self._scan([(partition, start, end)], RowFilter(None, None, columns))
+        return self._scan([(partition, start, end)], RowFilter(columns=columns))
 
     def salvage(
         self,
@@ -222,7 +222,7 @@ class Journal(Readable):
 
         `damaged` hears for each block or segment that is left out what is wrong with it.
         """
-        chosen = RowFilter(keys, None, columns, None, heartbeats)
+        chosen = RowFilter(keys, columns=columns, heartbeats=heartbeats)
         choice = KeyChoice(chosen.keys or ())
         until = min(end, self.watermark().offsets[self._checked(partition)])
         due = start

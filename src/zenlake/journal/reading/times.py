@@ -7,29 +7,29 @@ from typing import TypeAlias
 
 from zenlake.errors import LocalError
 from zenlake.keys import TimeRange
+from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
 
-__all__ = ["Micros", "Times", "micros_of"]
+__all__ = ["Times", "bounds_of"]
 
-Micros: TypeAlias = tuple[int | None, int | None]
-Times: TypeAlias = "str | TimeRange | tuple[int | datetime | None, int | datetime | None] | None"
+Moment: TypeAlias = "int | datetime | None"
+Times: TypeAlias = "str | TimeRange | TimeBounds | tuple[Moment, Moment] | None"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def micros_of(time: Times, now_ns: int) -> Micros | None:
-    """The half-open range in microseconds since 1970; None is no bound.
+def bounds_of(time: Times, now_ns: int) -> TimeBounds:
+    """Return the times of the wire that are meant; None is all.
 
     Text is what `_time` takes in a selector, such as `[now(-5m)..]`, and is resolved at `now_ns`.
     A datetime without a time zone is local time, as everywhere in Python.
     """
     if time is None:
-        return None
+        return ALL_TIME
+    if isinstance(time, TimeBounds):
+        return time
     if isinstance(time, str | TimeRange):
-        resolved = (TimeRange.parse(time) if isinstance(time, str) else time).resolve(now_ns)
-        return (
-            _above(resolved.start_ns, itself=resolved.start_inclusive),
-            _above(resolved.end_ns, itself=not resolved.end_inclusive),
-        )
+        written = TimeRange.parse(time) if isinstance(time, str) else time
+        return TimeBounds.of(written.resolve(now_ns))
     try:
         start, end = time
     except (TypeError, ValueError):
@@ -37,14 +37,7 @@ def micros_of(time: Times, now_ns: int) -> Micros | None:
             f"time={time!r} is no range; write '[now(-5m)..]', or (start, end) of datetimes or "
             "microseconds"
         ) from None
-    return _micros(start), _micros(end)
-
-
-def _above(nanos: int | None, *, itself: bool) -> int | None:
-    """The first whole microsecond from a moment on, or after it."""
-    if nanos is None:
-        return None
-    return -(-nanos // 1000) if itself else nanos // 1000 + 1
+    return TimeBounds.of_micros(_micros(start), _micros(end))
 
 
 def _micros(moment: int | datetime | None) -> int | None:

@@ -24,11 +24,12 @@ from zenlake.errors import DecodeError, JournalError, JournalGap, Timeout
 from zenlake.journal.disk.segment import Segment
 from zenlake.journal.disk.watermark import Watermark
 from zenlake.journal.reading.readable import Keys, Offsets, Range, Readable
-from zenlake.journal.reading.times import Micros, Times, micros_of
+from zenlake.journal.reading.times import Times, bounds_of
 from zenlake.journal.serving.documents import root_of
 from zenlake.journal.serving.parts import batches_in
 from zenlake.journal.serving.request import RowRequest
 from zenlake.keys import KeyExpr
+from zenlake.recorded.time_bounds import TimeBounds
 from zenlake.values import ConsolidationMode
 
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ class RemoteJournal(Readable):
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows between two offsets, never past the durable watermark, as `Journal.scan`."""
-        range = micros_of(time, time_ns())
-        return self._scan(self._ranges(start, end, partition), _texts(keys), range, columns)
+        bounds = bounds_of(time, time_ns())
+        return self._scan(self._ranges(start, end, partition), _texts(keys), bounds, columns)
 
     def follow(
         self,
@@ -124,10 +125,10 @@ class RemoteJournal(Readable):
     ) -> Iterator[pa.RecordBatch]:
         """The rows from `start` on, and those to come, until `close`."""
         texts = _texts(keys)
-        range = micros_of(time, time_ns())
+        bounds = bounds_of(time, time_ns())
 
         def read(ranges: list[Range]) -> Iterator[pa.RecordBatch]:
-            return self._scan(ranges, texts, range, columns)
+            return self._scan(ranges, texts, bounds, columns)
 
         return self._woken(self._places(start, partition), read, poll)
 
@@ -151,7 +152,7 @@ class RemoteJournal(Readable):
         self,
         ranges: list[Range],
         keys: tuple[str, ...],
-        time: Micros | None,
+        time: TimeBounds,
         columns: Sequence[str] | None,
     ) -> Iterator[pa.RecordBatch]:
         named = None if columns is None else tuple(columns)

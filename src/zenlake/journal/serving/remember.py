@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.errors import JournalCorrupt, ZError
-from zenlake.journal.schema import HLC_BIAS
 from zenlake.journal.serving import recall
 from zenlake.journal.serving.latest import COLUMNS, Latest, LatestValue
+from zenlake.recorded.time_bounds import HLC_BIAS
 
 if TYPE_CHECKING:
     from zenlake.journal.disk.files import JournalFiles

@@ -13,6 +13,7 @@ from typing import Any
 from zenlake.errors import SelectorError
 from zenlake.journal.schema import SCHEMA
 from zenlake.keys import KeyExpr, Parameters
+from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
 
 __all__ = ["RowRequest"]
 
@@ -25,17 +26,20 @@ class RowRequest:
     start: int | None = None
     end: int | None = None
     keys: tuple[str, ...] = ()
-    time: tuple[int | None, int | None] | None = None
+    time: TimeBounds = ALL_TIME
     columns: tuple[str, ...] | None = None
     #: The id of the journal that is meant, if it may be another of the same name.
     journal: str | None = None
 
     def to_json(self) -> str:
         """The request as it travels beside a query."""
-        return json.dumps(
-            {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
-            | {"partition": self.partition, "start": self.start}
-        )
+        fields = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
+        fields |= {"partition": self.partition, "start": self.start}
+        del fields["time"]
+        if self.time != ALL_TIME:
+            # Microseconds for those who know no other unit: they give a little more.
+            fields |= {"time": self.time.micros, "stamps": (self.time.first, self.time.last)}
+        return json.dumps(fields)
 
     @classmethod
     def parse(cls, parameters: Parameters, payload: bytes | None) -> RowRequest:
@@ -58,7 +62,7 @@ class RowRequest:
             _number(fields.get("start"), "start"),
             _number(fields.get("end"), "end"),
             tuple(str(KeyExpr.of(key)) for key in _texts(fields.get("keys") or (), "keys")),
-            _time(fields.get("time")),
+            _time(fields.get("time"), fields.get("stamps")),
             None if columns is None else _columns(_texts(columns, "columns")),
             None if fields.get("journal") is None else str(fields["journal"]),
         )
@@ -87,11 +91,18 @@ def _columns(names: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _time(value: object) -> tuple[int | None, int | None] | None:
-    if value is None:
-        return None
+def _time(micros: object, stamps: object) -> TimeBounds:
+    """A range of microseconds, half open, or of NTP64, both included, if there are both."""
+    if stamps is not None:
+        first, last = _pair(stamps, "stamps")
+        if first is not None and last is not None:
+            return TimeBounds(first, last)
+    return ALL_TIME if micros is None else TimeBounds.of_micros(*_pair(micros, "time"))
+
+
+def _pair(value: object, name: str) -> tuple[int | None, int | None]:
     if isinstance(value, list | tuple) and len(value) == 2:
         low, high = value
-        if all(one is None or (isinstance(one, int) and abs(one) < 1 << 62) for one in value):
+        if all(one is None or (isinstance(one, int) and abs(one) <= 1 << 64) for one in value):
             return low, high
-    raise SelectorError(f"time is {value!r}; send two numbers of microseconds, or null for open")
+    raise SelectorError(f"{name} is {value!r}; send two whole numbers, or null for open")

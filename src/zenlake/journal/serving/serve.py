@@ -38,7 +38,6 @@ from zenlake.journal.serving.documents import Documents, admin_root, root_of, wa
 from zenlake.journal.serving.latest import COLUMNS
 from zenlake.journal.serving.offsets import OffsetReplies
 from zenlake.journal.serving.readers import demand_all_keys, readable_ledger, readable_manifest
-from zenlake.journal.serving.time_ranges import inside, micros
 from zenlake.keys import Parameters, intersects, is_wild
 from zenlake.keys.parameters import LAKE as LAKE_PARAMETERS
 from zenlake.keys.parameters import TIME
@@ -47,6 +46,7 @@ from zenlake.node.incidents import DENIED
 from zenlake.node.inspection.view import is_within
 from zenlake.node.sample import wire_timestamp
 from zenlake.recorded.encoding import schema_bytes, wire_encoding
+from zenlake.recorded.time_bounds import TimeBounds
 from zenlake.routing.resources import TOKEN
 
 if TYPE_CHECKING:
@@ -378,11 +378,11 @@ class JournalReplies:
         time_range = query.parameters.time_range()
         if time_range is None:
             raise SelectorError(f"'{query.parameters}' has no time")
-        range = time_range.resolve(clock.time_ns())
+        bounds = TimeBounds.of(time_range.resolve(clock.time_ns()))
         self._settle()
         keys = str(query.key_expr)
-        for batch in self._journal.scan(keys=keys, time=micros(range), columns=REPLY_COLUMNS):
-            for row in inside(batch, range).to_pylist():
+        for batch in self._journal.scan(keys=keys, time=bounds, columns=REPLY_COLUMNS):
+            for row in batch.to_pylist():
                 if self._closed:
                     return
                 key = row["key"]

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from zenlake.clock import NTP64
 from zenlake.errors import DecodeError, JournalError, KeyExprError
 from zenlake.journal.disk.layout import partition_of
-from zenlake.journal.ingest.rows import unnumbered_batch
-from zenlake.journal.schema import HLC_BIAS, IMPORTED, SCHEMA, UNNUMBERED
+from zenlake.journal.ingest.rows import hlc_nanos, hlc_of_micros, unnumbered_batch
+from zenlake.journal.schema import IMPORTED, SCHEMA, UNNUMBERED
 from zenlake.journal.serving.parts import batches_in
 from zenlake.journal.transfer.export import BESIDE, KEY, MCAP_NAMES
 from zenlake.journal.transfer.taken_in import taking_in
@@ -30,6 +30,7 @@ from zenlake.journal.writing.writer import JournalWriter
 from zenlake.keys import canonize
 from zenlake.recorded.columns import numbers_for_words
 from zenlake.recorded.encoding import recorded_parts
+from zenlake.recorded.time_bounds import HLC_BIAS
 from zenlake.ros2.definitions import described_by_text
 from zenlake.ros2.names import DataKey
 
@@ -204,12 +205,15 @@ def _completed(batch: Any, stamp_id: bytes) -> Any:
     """A batch with every column of the journal; what a file does not tell is plain."""
     count = batch.num_rows
     given = numbers_for_words({name: batch.column(name) for name in batch.schema.names})
-    time = given.get("time", pa.array([0] * count, pa.int64())).cast(SCHEMA.field("time").type)
-    hlc = given.get("hlc")
-    if hlc is None:
-        micros = time.cast(pa.int64()).to_pylist()
-        raws = [int(NTP64.from_nanos(max(0, one or 0) * 1000)) - HLC_BIAS for one in micros]
-        hlc = pa.array(raws, pa.int64())
+    if "hlc" in given:
+        hlc = pc.fill_null(given["hlc"].cast(pa.int64()), -HLC_BIAS)
+    else:
+        times = given.get("time", pa.array([0] * count, pa.int64())).cast(SCHEMA.field("time").type)
+        micros = pc.fill_null(times.cast(pa.int64()), 0)
+        hlc = pa.array(hlc_of_micros(micros.to_numpy(zero_copy_only=False)))
+    # Of the two columns of one time the exact one is believed.
+    nanos = hlc_nanos(hlc.to_numpy(zero_copy_only=False))
+    time = pa.array((nanos // np.uint64(1000)).astype(np.int64))
     absent: dict[str, object] = {
         "kind": 0, "encoding_id": 0, "stamp_id": stamp_id, "stamped": True, "priority": 5,
         "congestion": 0, "express": False, "reliable": True,
@@ -223,8 +227,8 @@ def _completed(batch: Any, stamp_id: bytes) -> Any:
             arrays.append(key.cast(field.type))
         elif field.name == "hlc":
             arrays.append(hlc)
-        elif field.name in ("time", "received"):
-            arrays.append(given.get(field.name, time).cast(field.type))
+        elif field.name == "time" or (field.name == "received" and "received" not in given):
+            arrays.append(time.cast(field.type))
         elif field.name in given:
             arrays.append(given[field.name].cast(field.type))
         else:

@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zenlake.journal.schema import HLC_BIAS
 from zenlake.keys import ResolvedRange, intersects, is_wild
 from zenlake.lake.ingest.latest import MERGED
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.data_files import WILD
 from zenlake.recorded.columns import coded
+from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
 
 __all__ = [
     "CODED",
@@ -41,12 +41,10 @@ __all__ = [
 COLUMNS: Final = MERGED
 """What rows of the history have: the columns of `samples` without the day."""
 
-EARLIEST: Final = -HLC_BIAS
-LATEST: Final = HLC_BIAS - 1
+EARLIEST, LATEST = ALL_TIME.hlc
 """The least and the greatest `hlc` that there is."""
 
 Numbers = npt.NDArray[np.int64]
-_SECOND: Final = 1_000_000_000
 _REPEATING: Final = [
     *("key", "encoding", "kind", "stamp_id", "source_id", "source_zid", "journal"),
 ]
@@ -77,28 +75,12 @@ class RowRange:
     @classmethod
     def within(cls, expr: str, range: ResolvedRange | None) -> RowRange:
         """These keys in a range of time, to the nanosecond."""
-        low, high = EARLIEST, LATEST
-        if range is not None and range.start_ns is not None:
-            low = _last(range.start_ns - range.start_inclusive) + 1
-        if range is not None and range.end_ns is not None:
-            high = _last(range.end_ns - (not range.end_inclusive))
-        return cls(expr, low, high)
+        return cls(expr, *TimeBounds.of(range).hlc)
 
     @property
     def empty(self) -> bool:
         """Whether no time lies between the two."""
         return self.low > self.high
-
-
-def _last(nanos: int) -> int:
-    """The greatest `hlc` that is not later than a moment, as `hlc_nanos` tells moments."""
-    seconds, below = divmod(nanos, _SECOND)
-    if seconds < 0:
-        return EARLIEST - 1
-    if seconds >= 1 << 32:
-        return LATEST
-    fraction = 0xFFFFFFFF if below == _SECOND - 1 else (below << 32) // _SECOND
-    return (seconds << 32 | fraction) - HLC_BIAS
 
 
 def start_of(expr: str) -> str:

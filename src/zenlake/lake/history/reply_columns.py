@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from zenlake.journal.reading.lists import list_of_bytes
 from zenlake.journal.reading.wire_sources import wire_sources
 from zenlake.journal.reading.wire_times import are_long, wire_times
-from zenlake.journal.schema import HLC_BIAS
 from zenlake.lake.history.recorded_replies import RecordedRows, RowKind
 from zenlake.recorded.columns import coded, id_bytes, ids_of_words
 from zenlake.recorded.encoding import recorded_parts, schema_bytes
+from zenlake.recorded.time_bounds import HLC_BIAS
 from zenlake.values.encoding import MAX_SCHEMA_BYTES
 from zenlake.wire.codec_zenoh import SourceInfo
 

@@ -37,6 +37,7 @@ from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import sample_rows
 from zenlake.lake.query.table_frames import Condition, matching
 from zenlake.lake.table.delta import Table
+from zenlake.recorded.time_bounds import TimeBounds
 
 if TYPE_CHECKING:
     from zenlake.journal import Journal
@@ -164,11 +165,11 @@ class History:
         columns: pa.Schema = COLUMNS,
     ) -> Iterator[pa.Table]:
         """The part that only the journals have."""
-        sought = RowRange.within(expr, range)
+        time = TimeBounds.of(range)
         for tail in snapshot.tails:
             for partition, (start, end) in enumerate(zip(tail.committed, tail.ends, strict=True)):
                 if start < end:
-                    yield from _between(tail.journal, partition, start, end, sought, range, columns)
+                    yield from _between(tail.journal, partition, start, end, expr, time, columns)
 
     # --- newest values --------------------------------------------------------------------------
 
@@ -259,17 +260,16 @@ def _between(
     partition: int,
     start: int,
     end: int,
-    sought: RowRange,
-    range: ResolvedRange | None,
+    expr: str,
+    time: TimeBounds,
     columns: pa.Schema,
 ) -> Iterator[pa.Table]:
-    """The rows that are sought between two offsets of a journal."""
-    micros = None if range is None else _micros(range)
+    """The rows of keys within some time, between two offsets of a journal."""
     try:
         for batch in journal.scan(
-            {partition: start}, {partition: end}, partition=partition, time=micros
+            {partition: start}, {partition: end}, partition=partition, time=time
         ):
-            chosen = _chosen(batch, sought)
+            chosen = _chosen(batch, expr)
             if chosen.num_rows:
                 yield sample_rows(chosen, journal.id, partition, columns.names).cast(columns)
     except JournalGap as gap:
@@ -277,17 +277,16 @@ def _between(
         raise LocalError(f"the journal let go of rows meanwhile; ask again ({gap})") from gap
 
 
-def _chosen(batch: pa.RecordBatch, sought: RowRange) -> pa.RecordBatch:
-    """The rows of a journal's batch that are sought."""
+def _chosen(batch: pa.RecordBatch, expr: str) -> pa.RecordBatch:
+    """The rows of a journal's batch whose keys an expression means."""
     keys = batch.column("key")
     places = keys.indices.to_numpy(zero_copy_only=False)
     # The dictionary has all keys of the journal, and a batch may be of a few.
     used = np.flatnonzero(np.bincount(places))
     names = keys.dictionary.take(pa.array(used)).to_pylist()
     fits = np.zeros(len(keys.dictionary), np.bool_)
-    fits[used] = [intersects(sought.expr, name) for name in names]
-    hlc = batch.column("hlc").to_numpy()
-    mask = fits[places] & (hlc >= sought.low) & (hlc <= sought.high)
+    fits[used] = [intersects(expr, name) for name in names]
+    mask = fits[places]
     fewer = np.zeros(len(keys.dictionary), np.int32)
     fewer[used] = np.arange(len(used), dtype=np.int32)
     own = pa.DictionaryArray.from_arrays(fewer[places], pa.array(names, pa.string()))
@@ -361,11 +360,3 @@ def _time_conditions(sought: RowRange) -> Iterator[Condition]:
         yield "hlc", ">=", sought.low
     if sought.high < LATEST:
         yield "hlc", "<=", sought.high
-
-
-def _micros(range: ResolvedRange) -> tuple[int | None, int | None]:
-    start, end = range.start_ns, range.end_ns
-    return (
-        None if start is None else start // 1000 - 1,
-        None if end is None else end // 1000 + 2,
-    )
