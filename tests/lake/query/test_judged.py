@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import zenoh
-from hypothesis import given
-from hypothesis import strategies as st
 
 import zenlake.lake
 from tests.api.sessions import listening, where
@@ -22,9 +20,8 @@ from tests.lake.rowsof import Row
 from tests.routing.policies import access_control, applying, rule, subject
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
-from zenlake.keys import KeyExpr, intersects
 from zenlake.lake import Pipeline, read_config
-from zenlake.lake.model.row_access import EVERYTHING, RowAccess, pattern_of
+from zenlake.lake.model.row_access import EVERYTHING, RowAccess
 from zenlake.lake.query.allowed_functions import ALLOWED
 from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
 from zenlake.lake.query.limits import QueryLimits
@@ -40,24 +37,6 @@ CONFIG = '{tables: {pose: {format: "robot/${id}/pose"}}}'
 PATIENT = QueryLimits(seconds=600.0)
 
 # --- which rows, without Spark ------------------------------------------------------------------
-
-chunks = st.sampled_from(["a", "b", "ab", "@a", "a.c", "$", "é+"])
-patterns = st.lists(
-    chunks | st.sampled_from(["*", "**", "a$*", "$*b", "$*.$*"]), min_size=1, max_size=4
-).map("/".join)
-keys = st.lists(chunks, min_size=1, max_size=5).map("/".join)
-
-
-def canonical(text: str) -> str:
-    try:
-        return str(KeyExpr.autocanonize(text))
-    except zenlake.ZError:
-        return "a"
-
-
-@given(patterns.map(canonical), keys.map(canonical))
-def test_a_pattern_finds_the_keys_of_its_expression(expr: str, key: str) -> None:
-    assert bool(re.fullmatch(pattern_of(expr), key)) == intersects(expr, key)
 
 
 def test_what_is_denied_is_not_seen_though_it_is_allowed() -> None:

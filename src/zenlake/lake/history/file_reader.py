@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from zenlake.keys import ResolvedRange, intersects, is_wild
+from zenlake.keys.pattern import prefix_of
 from zenlake.lake.ingest.latest import MERGED
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.data_files import WILD
@@ -35,7 +36,6 @@ __all__ = [
     "DataFiles",
     "RowPositions",
     "RowRange",
-    "start_of",
 ]
 
 COLUMNS: Final = MERGED
@@ -83,17 +83,6 @@ class RowRange:
         return self.low > self.high
 
 
-def start_of(expr: str) -> str:
-    """What every key begins with that an expression means."""
-    chunks = []
-    for chunk in expr.split("/"):
-        if "*" in chunk:
-            break
-        chunks.append(chunk)
-    # Without the slash: `a/**` means `a`, too.
-    return "/".join(chunks)
-
-
 @dataclass(frozen=True, slots=True)
 class RowPositions:
     """Rows of one file: their keys and times, and where in the file they are."""
@@ -131,7 +120,7 @@ class _Group:
         least, greatest = self.key
         if not is_wild(sought.expr):
             return least <= sought.expr <= greatest
-        start = start_of(sought.expr)
+        start = prefix_of(sought.expr)
         return greatest >= start and (least < start or least.startswith(start))
 
     def lies_in(self, sought: RowRange) -> bool:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from zenlake.errors import JournalGap, LocalError
 from zenlake.keys import ResolvedRange, intersects, is_wild
+from zenlake.keys.pattern import prefix_of
 from zenlake.lake.history.file_reader import (
     COLUMNS,
     EARLIEST,
@@ -28,7 +29,6 @@ from zenlake.lake.history.file_reader import (
     DataFiles,
     RowPositions,
     RowRange,
-    start_of,
 )
 from zenlake.lake.ingest.latest import BASE, MERGED, as_state, live, merged
 from zenlake.lake.ingest.latest_overlay import marks_of, tail_of
@@ -130,7 +130,7 @@ class History:
     def _with_wild(self, snapshot: LakeSnapshot, sought: RowRange) -> list[str]:
         """The same, and the files with updates of many keys at once, which lie anywhere."""
         within = self._needed(snapshot, RowRange("**", sought.low, sought.high))
-        if not within or not start_of(sought.expr):
+        if not within or not prefix_of(sought.expr):
             return within
         near = set(self._needed(snapshot, sought))
         return [path for path in within if path in near or self._files.is_wild(path)]
@@ -350,7 +350,7 @@ def _key_conditions(expr: str) -> Iterator[Condition]:
     if not is_wild(expr):
         yield "key", "=", expr
         return
-    start = start_of(expr)
+    start = prefix_of(expr)
     if start:
         yield "key", "starts", start
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenlake.keys.pattern import END, spark_is_wild, spark_pattern_of
 from zenlake.lake.ingest.latest import BASE, MERGED
 from zenlake.lake.ingest.latest_tasks import memory_of
 from zenlake.lake.model.sample_rows import LATEST
@@ -65,14 +66,6 @@ _EVEN: Final = f"if(length({_ID}) % 2 = 1, concat('0', {_ID}), {_ID})"
 MOMENT: Final = f"regexp_replace(reverse({_EVEN}), '(.)(.)', '$2$1')"
 """The id of a clock by which ids are ordered: the bytes that it is sent as, first to last."""
 
-PATTERN: Final = r"""concat('^', array_join(transform(split(key, '/'), chunk -> CASE
-    WHEN chunk = '**' THEN '(/[^/@][^/]*)*'
-    WHEN chunk = '*' THEN '/[^/@][^/]*'
-    WHEN contains(chunk, '$*') THEN
-        concat('/(?!@)\\Q', replace(chunk, '$*', '\\E[^/]*\\Q'), '\\E')
-    ELSE concat('/\\Q', chunk, '\\E') END), ''), '$')"""
-"""A key expression as a regular one, over keys with a `/` before them."""
-
 
 def fresh(
     spark: SparkSession, base: DataFrame, heard: DataFrame, latest: Table, marks: Marks
@@ -103,13 +96,13 @@ def fresh(
         if rest.num_rows:
             tuples = [(*(row[name] for name in names), False) for row in rest.to_pylist()]
             rows = rows.unionByName(spark.createDataFrame(tuples, rows.schema))
-    wild = "contains(key, '*')"
-    updates = rows.where(wild).selectExpr("*", f"{MOMENT} AS moment", f"{PATTERN} AS pattern")
-    alive = _newest(spark, rows.where(f"NOT {wild}"), notes).join(
+    wild = f"contains(key, '*') AND {spark_is_wild('key')}"
+    anchored = f"concat('^', {spark_pattern_of('key')}, r'{END}')"
+    updates = rows.where(wild).selectExpr("*", f"{MOMENT} AS moment", f"{anchored} AS pattern")
+    alive = _newest(spark, rows.where(f"NOT ({wild})"), notes).join(
         updates.where("kind = 'delete'").selectExpr("pattern", "hlc AS killed", "moment AS killer"),
         expr(
-            "concat('/', key) RLIKE pattern "
-            "AND (own_hlc < killed OR (own_hlc = killed AND own_moment < killer))"
+            "key RLIKE pattern AND (own_hlc < killed OR (own_hlc = killed AND own_moment < killer))"
         ),
         "left_anti",
     )
@@ -120,7 +113,7 @@ def fresh(
         alive.join(
             given,
             expr(
-                "concat('/', key) RLIKE pattern "
+                "key RLIKE pattern "
                 "AND (hlc < given_hlc OR (hlc = given_hlc AND moment < given_moment))"
             ),
             "left",

@@ -1,24 +1,19 @@
 """Which rows a querier may see: those of keys that the access control lets them have.
 
-A key expression becomes a regular expression that Spark applies to the column `key`, beneath
-everything that the question does with the rows.
+Key expressions become a regular expression (`keys/pattern`) that Spark applies to the column `key`,
+beneath everything that the question does with the rows.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from zenlake.keys import KeyExpr
+from zenlake.keys.pattern import END, pattern_of
 from zenlake.keys.readable import ALL_KEYS, ReadableKeys
 
-__all__ = ["EVERYTHING", "RowAccess", "pattern_of"]
-
-#: The end of a text, in Python and in Java: `$` is also what stands before a last line break.
-_END: Final = r"(?![\s\S])"
-_ESCAPED: Final = re.compile(r"[\\.+*?()\[\]{}|^$#&~\-]")
+__all__ = ["EVERYTHING", "RowAccess"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,45 +40,17 @@ class RowAccess:
         demands = ""
         for choices in self.readable.demands:
             some = "|".join(_choice(one.allowed, one.denied) for one in choices) or "(?!)"
-            demands += f"(?=(?:{some}){_END})"
-        return f"^{demands}{_choice(self.allowed, self.denied)}{_END}"
+            demands += f"(?=(?:{some}){END})"
+        return f"^{demands}{_choice(self.allowed, self.denied)}{END}"
 
 
 EVERYTHING: Final = RowAccess()
 
 
-def pattern_of(expr: str) -> str:
-    """The regular expression of a key expression, without anchors, as Python and Java read it."""
-    pattern = ""
-    chunks = str(KeyExpr(expr)).split("/")
-    for place, chunk in enumerate(chunks):
-        last = place == len(chunks) - 1
-        if chunk == "**":
-            # Chunks that begin with @ are met only by name.
-            pattern += "(?:(?!@)[^/]+(?:/(?!@)[^/]+)*)" if place == 0 and last else ""
-            if place == 0 and not last:
-                pattern += "(?:(?!@)[^/]+/)*"
-            elif place and last:
-                pattern = f"{pattern[:-1]}(?:/(?!@)[^/]+)*"
-            elif place:
-                pattern += "(?:(?!@)[^/]+/)*"
-            continue
-        pattern += _chunk(chunk) + ("" if last else "/")
-    return pattern
-
-
-def _chunk(chunk: str) -> str:
-    if chunk == "*":
-        return "(?!@)[^/]+"
-    pieces = [chunk] if chunk.startswith("@") else chunk.split("$*")
-    pattern = "[^/]*".join(_ESCAPED.sub(r"\\\g<0>", piece) for piece in pieces)
-    return f"(?!@){pattern}" if not pieces[0] else pattern
-
-
 def _choice(allowed: Iterable[str] | None, denied: Iterable[str]) -> str:
     """The keys that some of `allowed` include and none of `denied` does."""
     seen = r"[\s\S]*" if allowed is None else _either(allowed)
-    but = f"(?!(?:{_either(denied)}){_END})" if denied else ""
+    but = f"(?!(?:{_either(denied)}){END})" if denied else ""
     return f"{but}(?:{seen})"
 
 
