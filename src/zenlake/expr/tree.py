@@ -5,13 +5,14 @@ are true, false or, where a value is missing or two of different kinds are compa
 SQL: `NOT` of unknown is unknown, and only what is true is selected. Numbers are 64-bit floats.
 
 What a tree means for one sample is in `expr/closure`, and what it means to Spark in
-`expr/spark_sql`; both give the same.
+`expr/spark_sql`; both give the same. Which files of a table may have rows that it is true of is in
+`lake/table/pruning`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -275,46 +276,64 @@ def _inner(term: Term) -> str:
     return f"({term.sql()})" if isinstance(term, Arithmetic) else term.sql()
 
 
+def terms_of(node: Node | Term) -> Iterator[Term]:
+    """Every term of a condition or of a term, and those that they are made of."""
+    inner: tuple[Node | Term, ...]
+    match node:
+        case Field() | Literal() | Moment() | Parameter():
+            inner = ()
+        case Function():
+            inner = node.arguments
+        case Arithmetic() | Comparison():
+            inner = (node.left, node.right)
+        case Between():
+            inner = (node.field, node.low, node.high)
+        case In():
+            inner = (node.field, *node.among)
+        case IsNull():
+            inner = (node.field,)
+        case Not():
+            inner = (node.node,)
+        case And() | Or():
+            inner = node.nodes
+    if not isinstance(node, _Condition):
+        yield node
+    for one in inner:
+        yield from terms_of(one)
+
+
+def fields_of(node: Node | Term) -> frozenset[str]:
+    """The names of all fields that a condition is about."""
+    return frozenset(term.name for term in terms_of(node) if isinstance(term, Field))
+
+
 def reads_payload(node: Node | Term) -> bool:
     """Whether the payload has to be looked into to know."""
-    match node:
-        case Field():
-            return True
-        case Function():
-            return node.name == "value" or any(reads_payload(one) for one in node.arguments)
-        case Arithmetic() | Comparison():
-            return reads_payload(node.left) or reads_payload(node.right)
-        case Between():
-            return any(reads_payload(one) for one in (node.field, node.low, node.high))
-        case In():
-            return any(reads_payload(one) for one in (node.field, *node.among))
-        case IsNull():
-            return reads_payload(node.field)
-        case Not():
-            return reads_payload(node.node)
-        case And() | Or():
-            return any(reads_payload(one) for one in node.nodes)
-    return False
+    return any(
+        isinstance(term, Field) or (isinstance(term, Function) and term.name == "value")
+        for term in terms_of(node)
+    )
 
 
 def reads_time(node: Node | Term) -> bool:
     """Whether the answer depends on when the sample was published, or on what time it is."""
-    match node:
-        case Function():
-            return node.name in ("time", "now") or any(reads_time(one) for one in node.arguments)
-        case Arithmetic() | Comparison():
-            return reads_time(node.left) or reads_time(node.right)
-        case Between():
-            return any(reads_time(one) for one in (node.field, node.low, node.high))
-        case In():
-            return any(reads_time(one) for one in (node.field, *node.among))
-        case IsNull():
-            return reads_time(node.field)
-        case Not():
-            return reads_time(node.node)
-        case And() | Or():
-            return any(reads_time(one) for one in node.nodes)
-    return False
+    return any(
+        isinstance(term, Function) and term.name in ("time", "now") for term in terms_of(node)
+    )
+
+
+def starts_with(term: Term, prefix: str) -> Node:
+    """The condition that a text begins so: that it lies between two texts."""
+    kept = prefix.rstrip(_LAST_CHARACTER)
+    least = Comparison(term, ">=", Literal(prefix))
+    if not kept:
+        return least
+    # After the last character before the surrogates, which no text has, come those behind them.
+    after = 0xE000 if kept[-1] == "\ud7ff" else ord(kept[-1]) + 1
+    return And((least, Comparison(term, "<", Literal(kept[:-1] + chr(after)))))
+
+
+_LAST_CHARACTER: Final = "\U0010ffff"
 
 
 def like(text: str, pattern: str) -> bool:

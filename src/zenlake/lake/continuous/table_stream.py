@@ -30,12 +30,13 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from zenlake.expr.tree import Comparison, Field, Literal
 from zenlake.journal import Journal
 from zenlake.lake.history.samples import History
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY
-from zenlake.lake.query.table_frames import Condition, matching
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.pruning import matching
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -104,11 +105,14 @@ def rows_between(
     table: Table, names: Sequence[str], piece: OffsetRange
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a range, with these columns."""
-    conditions: list[Condition] = [
-        ("journal", "=", piece.journal),
-        ("partition", "=", piece.partition),
-        ("offset", ">=", piece.start),
-        ("offset", "<", piece.end),
+    conditions = [
+        Comparison(Field(name), operator, Literal(value))
+        for name, operator, value in (
+            ("journal", "=", piece.journal),
+            ("partition", "=", piece.partition),
+            ("offset", ">=", piece.start),
+            ("offset", "<", piece.end),
+        )
     ]
     paths = matching(table.actions(), conditions)
     if not paths:

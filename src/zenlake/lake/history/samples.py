@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.errors import JournalGap, LocalError
+from zenlake.expr.tree import Comparison, Field, Literal, Node, starts_with
 from zenlake.keys import ResolvedRange, intersects, is_wild
 from zenlake.keys.pattern import prefix_of
 from zenlake.lake.history.file_reader import (
@@ -35,8 +36,8 @@ from zenlake.lake.ingest.latest_overlay import marks_of, tail_of
 from zenlake.lake.ingest.latest_tasks import memory_of
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import sample_rows
-from zenlake.lake.query.table_frames import Condition, matching
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.pruning import matching
 from zenlake.recorded.time_bounds import TimeBounds
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class History:
     def _needed(self, snapshot: LakeSnapshot, sought: RowRange) -> list[str]:
         if sought.empty:
             return []
-        return matching(snapshot.files, [*_key_conditions(sought.expr), *_time_conditions(sought)])
+        return matching(snapshot.files, _conditions(sought))
 
     def _with_wild(self, snapshot: LakeSnapshot, sought: RowRange) -> list[str]:
         """The same, and the files with updates of many keys at once, which lie anywhere."""
@@ -346,17 +347,13 @@ def _without_older(by_path: dict[str, RowPositions]) -> dict[str, RowPositions]:
     return left
 
 
-def _key_conditions(expr: str) -> Iterator[Condition]:
-    if not is_wild(expr):
-        yield "key", "=", expr
-        return
-    start = prefix_of(expr)
-    if start:
-        yield "key", "starts", start
-
-
-def _time_conditions(sought: RowRange) -> Iterator[Condition]:
+def _conditions(sought: RowRange) -> Iterator[Node]:
+    key, hlc = Field("key"), Field("hlc")
+    if is_wild(sought.expr):
+        yield starts_with(key, prefix_of(sought.expr))
+    else:
+        yield Comparison(key, "=", Literal(sought.expr))
     if sought.low > EARLIEST:
-        yield "hlc", ">=", sought.low
+        yield Comparison(hlc, ">=", Literal(sought.low))
     if sought.high < LATEST:
-        yield "hlc", "<=", sought.high
+        yield Comparison(hlc, "<=", Literal(sought.high))

@@ -1,19 +1,20 @@
-"""Which conditions a question puts on single columns of a table, read from its text.
+"""Which conditions a question puts on the columns of a table, read from its text.
 
-What is found is only used to leave out files in which no row can meet it, so a condition that is
-not understood costs time and never rows. Only those parts of a WHERE that every row of the answer
-must meet count: comparisons of a column with something whose value is known without Spark.
+What is found is only used to leave out files in which no row can meet it (`lake/table/pruning`), so
+a condition that is not understood costs time and never rows. Only those parts of a WHERE that every
+row of the answer must meet count: comparisons of columns with something whose value is known
+without Spark, joined by AND and OR.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 
-from zenlake.lake.query.table_frames import Condition
+from zenlake.expr.tree import And, Comparison, Field, In, Literal, Moment, Node, Or, Term
 
 __all__ = ["conditions_of"]
 
@@ -30,10 +31,13 @@ _UNITS: Final = {
 }
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
+FieldOf = Callable[[Any], pa.Field | None]
+"""Which column of the table a name means, if it is one of its own."""
+
 
 def conditions_of(
     trees: list[Any], schemas: Mapping[str, pa.Schema], now: datetime.datetime
-) -> dict[str, list[list[Condition]]]:
+) -> dict[str, list[list[Node]]]:
     """For each table that is read, the conditions of each place that it is read in.
 
     `schemas` are the columns of the tables by name; `now` is what `now()` means.
@@ -41,7 +45,7 @@ def conditions_of(
     from sqlglot import exp
 
     own = {name.lower(): name for name in schemas}
-    conditions: dict[str, list[list[Condition]]] = {}
+    conditions: dict[str, list[list[Node]]] = {}
     for tree in trees:
         defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
         for table in tree.find_all(exp.Table):
@@ -52,7 +56,7 @@ def conditions_of(
     return conditions
 
 
-def _of_place(table: Any, schema: pa.Schema, now: datetime.datetime) -> Iterator[Condition]:
+def _of_place(table: Any, schema: pa.Schema, now: datetime.datetime) -> Iterator[Node]:
     from sqlglot import exp
 
     select = table.find_ancestor(exp.Select)
@@ -67,17 +71,25 @@ def _of_place(table: Any, schema: pa.Schema, now: datetime.datetime) -> Iterator
     sources = _sources(select)
     alias = table.alias_or_name.lower()
     types = {field.name.lower(): field for field in schema}
-    for part in _conjuncts(where.this):
-        for column, operator, literal in _simple(part):
-            # A name without its table is this table's only if there is no other to have it.
-            if (column.table.lower() != alias) if column.table else sources != 1:
-                continue
-            if column.args.get("db"):
-                continue
-            field = types.get(column.name.lower())
-            value = None if field is None else _value(literal, operator, field.type, now)
-            if field is not None and value is not None:
-                yield field.name, operator, value
+
+    def field_of(column: Any) -> pa.Field | None:
+        # A name without its table is this table's only if there is no other to have it.
+        if (column.table.lower() != alias) if column.table else sources != 1:
+            return None
+        return None if column.args.get("db") else types.get(column.name.lower())
+
+    node = _node(where.this, field_of, now)
+    if node is not None:
+        yield from _conjuncts(node)
+
+
+def _conjuncts(node: Node) -> Iterator[Node]:
+    """The parts that all must be true: some tables are asked for those of some columns alone."""
+    if isinstance(node, And):
+        for one in node.nodes:
+            yield from _conjuncts(one)
+    else:
+        yield node
 
 
 def _sources(select: Any) -> int:
@@ -89,61 +101,69 @@ def _sources(select: Any) -> int:
     )
 
 
-def _conjuncts(node: Any) -> Iterator[Any]:
+def _node(part: Any, field_of: FieldOf, now: datetime.datetime) -> Node | None:
+    """The condition as a tree over columns, or what is understood of it; None if nothing is."""
     from sqlglot import exp
 
-    if isinstance(node, exp.Paren):
-        yield from _conjuncts(node.this)
-    elif isinstance(node, exp.And):
-        yield from _conjuncts(node.left)
-        yield from _conjuncts(node.right)
-    else:
-        yield node
+    if isinstance(part, exp.Paren):
+        return _node(part.this, field_of, now)
+    if isinstance(part, exp.And | exp.Or):
+        parts = [_node(one, field_of, now) for one in part.flatten()]
+        if isinstance(part, exp.Or):
+            known = tuple(one for one in parts if one is not None)
+            return Or(known) if len(known) == len(parts) else None
+        return _all_of(parts)
 
+    def compared(column: Any, operator: str, other: Any) -> Node | None:
+        field = field_of(column) if isinstance(column, exp.Column) else None
+        term = None if field is None else _term(other, operator, field.type, now)
+        if field is None or term is None:
+            return None
+        return Comparison(Field(field.name), operator, term)
 
-def _simple(node: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Column, operator and the other side, where a condition has that form."""
-    from sqlglot import exp
-
-    operator = _COMPARED.get(type(node).__name__)
+    operator = _COMPARED.get(type(part).__name__)
     if operator is not None:
-        if isinstance(node.left, exp.Column):
-            yield node.left, operator, node.right
-        elif isinstance(node.right, exp.Column):
-            yield node.right, _TURNED[operator], node.left
-    elif isinstance(node, exp.Between) and isinstance(node.this, exp.Column):
-        if not node.args.get("symmetric"):
-            yield node.this, ">=", node.args["low"]
-            yield node.this, "<=", node.args["high"]
-    elif isinstance(node, exp.In) and isinstance(node.this, exp.Column):
-        if node.expressions and not node.args.get("query") and not node.args.get("unnest"):
-            yield node.this, "in", node.expressions
-    elif isinstance(node, exp.Like) and isinstance(node.this, exp.Column):
-        yield node.this, "starts", node.expression
+        return compared(part.left, operator, part.right) or compared(
+            part.right, _TURNED[operator], part.left
+        )
+    if isinstance(part, exp.Between) and not part.args.get("symmetric"):
+        ends = (">=", part.args["low"]), ("<=", part.args["high"])
+        return _all_of([compared(part.this, how, end) for how, end in ends])
+    if isinstance(part, exp.In) and not part.args.get("query") and not part.args.get("unnest"):
+        each = tuple(compared(part.this, "=", one) for one in part.expressions)
+        terms = tuple(one.right for one in each if isinstance(one, Comparison))
+        if terms and len(terms) == len(each) and isinstance(each[0], Comparison):
+            return In(each[0].left, terms)
+    if isinstance(part, exp.Like):
+        return compared(part.this, "LIKE", part.expression)
+    return None
 
 
-def _value(term: Any, operator: str, kind: pa.DataType, now: datetime.datetime) -> Any:
+def _all_of(parts: list[Node | None]) -> Node | None:
+    known = tuple(one for one in parts if one is not None)
+    return known[0] if len(known) == 1 else And(known) if known else None
+
+
+def _term(part: Any, operator: str, kind: pa.DataType, now: datetime.datetime) -> Term | None:
     """What is compared with, as the column has it; None if that is not certain."""
-    if operator == "in":
-        values = [_value(one, "=", kind, now) for one in term]
-        return None if any(value is None for value in values) else values
-    if operator == "starts":
-        return _prefix(term) if pa.types.is_string(kind) else None
     from sqlglot import exp
 
     if pa.types.is_string(kind):
-        plain = isinstance(term, exp.Literal) and term.is_string and "\\" not in term.this
-        return str(term.this) if plain else None
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _number(term)
-    # Spark's own `now()` is a little later than ours: good for what lies after it only.
-    if _is_now(term) and operator not in (">", ">="):
+        plain = isinstance(part, exp.Literal) and part.is_string and "\\" not in part.this
+        return Literal(str(part.this)) if plain else None
+    if operator == "LIKE":
         return None
-    if pa.types.is_timestamp(kind) and kind.tz:
-        return _instant(term, now)
-    if pa.types.is_date(kind):
-        instant = None if _is_now(term) else _instant(term, now)
-        return instant.date() if instant is not None and _is_midnight(instant) else None
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        number = _number(part)
+        return None if number is None else Literal(number)
+    # Spark's own `now()` is a little later than ours: good for what lies after it only.
+    if _is_now(part) and (operator not in (">", ">=") or pa.types.is_date(kind)):
+        return None
+    if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz):
+        instant = _instant(part, now)
+        if instant is None or (pa.types.is_date(kind) and not _is_midnight(instant)):
+            return None
+        return Moment((instant - _EPOCH) // datetime.timedelta(microseconds=1), str(part))
     return None
 
 
@@ -163,17 +183,6 @@ def _is_call(term: Any, name: str) -> bool:
     from sqlglot import exp
 
     return isinstance(term, exp.Anonymous) and term.name.lower() == name and not term.expressions
-
-
-def _prefix(term: Any) -> str | None:
-    """What a LIKE pattern starts with, if that is something."""
-    from sqlglot import exp
-
-    if not isinstance(term, exp.Literal) or not term.is_string or "\\" in term.this:
-        return None
-    text = str(term.this)
-    cut = min((text.find(one) for one in "%_" if one in text), default=len(text))
-    return text[:cut] or None
 
 
 def _number(term: Any) -> int | float | None:

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.errors import LocalError
+from zenlake.expr.tree import fields_of
 from zenlake.lake.ingest.latest_overlay import fresh, marks_of, tail_of
 from zenlake.lake.ingest.rollups import IDENTITY, ROLLUPS, added_up
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
@@ -35,8 +36,9 @@ from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.plan_policy import demand_text, judge_analysed, judge_parsed, parsed
 from zenlake.lake.query.referenced_tables import Question, Unanswerable, ask, no_table, only_counts
 from zenlake.lake.query.row_filter import visible_rows
-from zenlake.lake.query.table_frames import frame_of, matching
+from zenlake.lake.query.table_frames import frame_of
 from zenlake.lake.table.delta import CorruptTable, Table
+from zenlake.lake.table.pruning import matching
 from zenlake.spark import jvm
 from zenlake.spark.session import session_conf
 
@@ -193,10 +195,10 @@ class Planner:
             for conditions in places:
                 if name == "latest":
                     # Of a row that is left out, an older one of its key must not take the place.
-                    conditions = [one for one in conditions if one[0] == "key"]
+                    conditions = [one for one in conditions if fields_of(one) <= {"key"}]
                 if name == ROLLUPS:
                     # The parts of a row are in several files.
-                    conditions = [one for one in conditions if one[0] in (*IDENTITY, DAY)]
+                    conditions = [one for one in conditions if fields_of(one) <= {*IDENTITY, DAY}]
                 wanted.setdefault(name, set()).update(matching(actions, conditions))
         return {name: sorted(paths) for name, paths in wanted.items()}
 

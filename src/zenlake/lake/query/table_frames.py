@@ -2,26 +2,22 @@
 the ones that a question can find something in.
 
 Spark reads Parquet, not the Delta log, so the driver hands it the list of files: those whose
-statistics in the log do not rule out what the question asks for (`lake/query/file_pruning`). So
+statistics in the log do not rule out what the question asks for (`lake/table/pruning`). So
 what a pruned question costs does not grow with the table, and it is planned once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zenlake.lake.table.delta import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Condition", "frame_of", "matching", "spark_type"]
-
-Condition = tuple[str, str, Any]
-"""Column, operator (`= < <= > >= in starts`), literal."""
+__all__ = ["frame_of", "spark_type"]
 
 _SPARK_TYPES: Final = {
     pa.string(): "string",
@@ -71,42 +67,3 @@ def spark_type(kind: pa.DataType) -> str:
     if kind == pa.string_view():
         return "string"
     return _SPARK_TYPES[kind]
-
-
-# --- which files a question needs ---------------------------------------------------------------
-
-
-def matching(actions: pa.Table, conditions: list[Condition]) -> list[str]:
-    """The files whose statistics do not rule out a row that meets all the conditions."""
-    keep = pa.array([True] * actions.num_rows, pa.bool_())
-    for column, operator, literal in conditions:
-        low = high = None
-        for names in ((f"min.{column}", f"max.{column}"), (f"partition.{column}",) * 2):
-            if names[0] in actions.column_names and names[1] in actions.column_names:
-                low, high = actions[names[0]], actions[names[1]]
-        if low is None or high is None:
-            continue
-        try:
-            may = _may(low, high, operator, literal)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-            continue  # a literal of another type; Spark will sort that out
-        keep = pc.and_(keep, pc.fill_null(may, True).combine_chunks())
-    return list(actions["path"].filter(keep).to_pylist())
-
-
-def _may(low: Any, high: Any, operator: str, literal: Any) -> Any:
-    if operator == "in":
-        may = pc.less(low, low)
-        for one in literal:
-            may = pc.or_kleene(may, _may(low, high, "=", one))
-        return may
-    if operator == "starts":
-        # Greater than every text that starts so: nothing orders after the last character.
-        end = pa.scalar(literal + "\U0010ffff" * 4)
-        return pc.and_(pc.greater_equal(high, pa.scalar(literal)), pc.less_equal(low, end))
-    value = pa.scalar(literal).cast(low.type)
-    if operator == "=":
-        return pc.and_(pc.less_equal(low, value), pc.greater_equal(high, value))
-    if operator in ("<", "<="):
-        return pc.less(low, value) if operator == "<" else pc.less_equal(low, value)
-    return pc.greater(high, value) if operator == ">" else pc.greater_equal(high, value)
