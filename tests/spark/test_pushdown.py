@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import operator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql.datasource import (
     EqualTo,
@@ -21,7 +23,11 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from tests.journal.rows import rows
+from zenlake.journal import JournalWriter
+from zenlake.spark.options import READ, SourceOptions
 from zenlake.spark.pushdown import EVERYTHING, NumberRange, Wanted, narrow
+from zenlake.spark.source import JournalReader
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -70,7 +76,7 @@ def test_keys_are_narrowed_by_every_filter() -> None:
     both = narrowed(In(("key",), ("a", "b", "c")), In(("key",), ("b", "c", "d")))
     assert both.keys == frozenset({"b", "c"})
     assert narrowed(EqualTo(("key",), "a"), EqualTo(("key",), "b")).nothing
-    assert narrowed(EqualTo(("key",), "a/**")).nothing
+    assert narrowed(EqualTo(("key",), "a//b")).nothing
     assert narrowed(StringStartsWith(("key",), "a"), StringStartsWith(("key",), "a/b")).prefix == (
         "a/b"
     )
@@ -122,3 +128,72 @@ def test_rows_with_another_beginning_are_left_out() -> None:
     batch = pa.record_batch({"key": keys, "n": [0, 1, 2, 3]})
     assert Wanted(prefix="a").filter(batch).column("n").to_pylist() == [0, 2, 3]
     assert EVERYTHING.filter(batch) is batch
+
+
+NAMES = ["a", "a/b", "a/c", "ab", "b", "a/**", "*/b", "@a", "a\n"]
+TIMES = [5, 5, 4, 9, 1, 2, 3, 8, 7, 6, 5, 0]
+ROWS = [(NAMES[n % len(NAMES)], EPOCH + timedelta(microseconds=at)) for n, at in enumerate(TIMES)]
+COMPARE: dict[type[Filter], Any] = {
+    EqualTo: operator.eq,
+    GreaterThan: operator.gt,
+    GreaterThanOrEqual: operator.ge,
+    LessThan: operator.lt,
+    LessThanOrEqual: operator.le,
+}
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("pushdown") / "j"
+    with JournalWriter.open(folder) as writer:
+        writer.append(0, rows([key for key, _ in ROWS], time=TIMES))
+    return str(folder)
+
+
+def moment(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)
+
+
+PARTS = st.one_of(
+    st.builds(lambda one, at: one(("timestamp",), at), st.sampled_from(list(COMPARE)),
+              st.integers(-1, 10).map(moment)),
+    st.builds(lambda one, at: one(("offset",), at), st.sampled_from(list(COMPARE)),
+              st.integers(-1, len(TIMES))),
+    st.builds(lambda key: EqualTo(("key",), key), st.sampled_from([*NAMES, "a//b", "c"])),
+    st.builds(lambda keys: In(("key",), tuple(keys)), st.lists(st.sampled_from(NAMES), max_size=3)),
+    st.builds(lambda start: StringStartsWith(("key",), start), st.sampled_from(["", "a", "*"])),
+)  # fmt: skip
+
+
+def meets(offset: int, key: str, at: datetime, part: Any) -> bool:
+    """What Spark would say of a row."""
+    value = {"key": key, "timestamp": at, "offset": offset}[part.attribute[0]]
+    if isinstance(part, In):
+        return value in part.value
+    if isinstance(part, StringStartsWith):
+        return str(value).startswith(part.value)
+    return bool(COMPARE[type(part)](value, part.value))
+
+
+@given(st.lists(PARTS, max_size=3))
+@example([EqualTo(("key",), "a/b")])
+@example([EqualTo(("key",), "a/**")])
+def test_what_is_not_asked_of_spark_again_is_decided_as_spark_would(
+    journal: str, parts: list[Filter]
+) -> None:
+    options = SourceOptions({"path": journal}, READ)
+    reader = JournalReader(options, ["offset", "key"])
+    left = reader.pushFilters(parts)
+    found = [
+        row
+        for partition in reader.partitions()
+        for batch in reader.read(partition)
+        for row in zip(*(batch.column(name).to_pylist() for name in ("offset", "key")), strict=True)
+    ]
+    expected = [
+        (offset, key)
+        for offset, (key, at) in enumerate(ROWS)
+        if all(meets(offset, key, at, part) for part in parts)
+    ]
+    assert list(left) == []
+    assert sorted(found) == expected

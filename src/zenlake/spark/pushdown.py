@@ -29,7 +29,7 @@ from pyspark.sql.datasource import (
 )
 
 from zenlake.errors import KeyExprError
-from zenlake.keys import KeyExpr, is_wild
+from zenlake.keys import KeyExpr
 
 __all__ = ["EVERYTHING", "NumberRange", "Wanted", "narrow"]
 
@@ -112,6 +112,11 @@ class Wanted:
     partitions: frozenset[int] | None = None
 
     @property
+    def by_key(self) -> bool:
+        """Whether rows are told apart by their keys."""
+        return bool(self.prefix) or self.keys is not None
+
+    @property
     def nothing(self) -> bool:
         """Whether no row can fit."""
         return self.keys == frozenset() or self.partitions == frozenset()
@@ -142,11 +147,17 @@ class Wanted:
         return sorted(key for key in self.keys if any(one.intersects(key) for one in asked))
 
     def filter(self, batch: Any) -> Any:
-        """The rows of a batch that begin as they should; everything else the journal decided."""
-        if not self.prefix:
+        """The rows of a batch whose keys are the wanted ones; the journal decided all else.
+
+        It was asked for what expressions meet, and a row may be of an expression itself.
+        """
+        if not self.by_key:
             return batch
         keys = batch.column("key")
-        fits = np.asarray(pc.starts_with(keys.dictionary, self.prefix))[np.asarray(keys.indices)]
+        fits = np.asarray(pc.starts_with(keys.dictionary, self.prefix))
+        if self.keys is not None:
+            fits = fits & np.asarray(pc.is_in(keys.dictionary, pa.array(self.keys, pa.string())))
+        fits = fits[np.asarray(keys.indices)]
         return batch if fits.all() else batch.filter(pa.array(fits))
 
 
@@ -216,7 +227,7 @@ def _micros(value: object) -> int | None:
 
 def _keys(wanted: Wanted, values: Sequence[object]) -> tuple[Wanted, bool]:
     named = [value for value in values if isinstance(value, str)]
-    # What is no key, or an expression for many, is the key of no row; Spark finds that out too.
+    # What is no key expression is the key of no row.
     keys = frozenset(key for key in named if _is_key(key))
     both = keys if wanted.keys is None else keys & wanted.keys
     return replace(wanted, keys=both), True
@@ -224,7 +235,7 @@ def _keys(wanted: Wanted, values: Sequence[object]) -> tuple[Wanted, bool]:
 
 def _is_key(text: str) -> bool:
     try:
-        return not is_wild(str(KeyExpr(text)))
+        return str(KeyExpr(text)) == text
     except KeyExprError:
         return False
 

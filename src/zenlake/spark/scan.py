@@ -27,7 +27,7 @@ def rows(
 ) -> Iterator[Any]:
     """The asked-for columns of the wanted rows in a range, batch by batch."""
     maker = Maker(names)
-    needed = {*maker.needed, "key"} if wanted.prefix else maker.needed
+    needed = {*maker.needed, "key"} if wanted.by_key else maker.needed
     at = piece.start
     with open_journal(options) as journal:
         while True:
