@@ -3,6 +3,7 @@
 encoding     the text of an encoding, from which id and schema come back exactly
 columns      whole columns of encodings, kinds, ids and sources, either way
 time_bounds  a range of time as the first and the last time of the wire in it
+newest_rows  which rows can be the newest of their keys
 
 Pure. Journal, Spark's source, lake, replay, imports and the command line all convert here.
 """

@@ -18,6 +18,7 @@ from zenlake.journal.ledger.account import Integers
 from zenlake.journal.schema import DELETE
 from zenlake.keys import is_wild
 from zenlake.newest import Held, NewestValues
+from zenlake.recorded.newest_rows import newest_rows
 
 __all__ = ["COLUMNS", "KnownKey", "Latest", "LatestValue", "What"]
 
@@ -197,14 +198,8 @@ def _winners(batch: Any, names: list[str]) -> Integers:
     key = batch.column("key")
     codes = key.indices.to_numpy(zero_copy_only=False)
     hlc = batch.column("hlc").to_numpy(zero_copy_only=False)
-    newest = np.full(len(names), np.iinfo(np.int64).min, np.int64)
-    if (hlc[1:] >= hlc[:-1]).all():
-        # In the order of time, as it nearly always comes: the last of each key is its newest.
-        newest[codes] = hlc
-    else:
-        np.maximum.at(newest, codes, hlc)
     # Those that were told at the very same time are all looked at: their ids decide.
-    chosen = hlc == newest[codes]
+    chosen = newest_rows(codes, hlc, len(names))
     wild = ["*" in name and is_wild(name) for name in names]
     if True in wild:
         chosen |= np.array(wild)[codes]

@@ -38,6 +38,7 @@ from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import sample_rows
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.pruning import matching
+from zenlake.recorded.newest_rows import newest_rows
 from zenlake.recorded.time_bounds import TimeBounds
 
 if TYPE_CHECKING:
@@ -335,13 +336,15 @@ def _without_older(by_path: dict[str, RowPositions]) -> dict[str, RowPositions]:
     keys = pa.chunked_array([places.keys for places in by_path.values()]).unify_dictionaries()
     names = keys.chunk(0).dictionary
     codes = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in keys.chunks]
-    best = np.full(len(names), EARLIEST)
-    for code, places in zip(codes, by_path.values(), strict=True):
-        np.maximum.at(best, code, places.hlc)
+    hlc = np.concatenate([places.hlc for places in by_path.values()])
+    newest = newest_rows(np.concatenate(codes), hlc, len(names))
     wild = pc.match_substring(names, "*").to_numpy(zero_copy_only=False)
     left: dict[str, RowPositions] = {}
-    for code, (path, places) in zip(codes, by_path.items(), strict=True):
-        keep = np.nonzero((places.hlc == best[code]) | wild[code])[0]
+    ends = np.cumsum([len(code) for code in codes])[:-1]
+    for code, mine, (path, places) in zip(
+        codes, np.split(newest, ends), by_path.items(), strict=True
+    ):
+        keep = np.nonzero(mine | wild[code])[0]
         if len(keep):
             left[path] = places.at(keep)
     return left

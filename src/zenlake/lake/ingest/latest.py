@@ -32,6 +32,7 @@ from zenlake.keys.matching import is_wild
 from zenlake.keys.tree import KeyTree
 from zenlake.lake.model.sample_rows import LATEST
 from zenlake.recorded.columns import coded, id_bytes
+from zenlake.recorded.newest_rows import newest_rows
 
 __all__ = [
     "BASE",
@@ -253,9 +254,7 @@ def _newest(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
     keys = coded(rows["key"])
     codes = keys.indices.to_numpy(zero_copy_only=False)
     hlc = rows["hlc"].to_numpy()
-    best = np.full(len(keys.dictionary), np.iinfo(np.int64).min)
-    np.maximum.at(best, codes, hlc)
-    candidates = np.nonzero(hlc == best[codes])[0]
+    candidates = np.nonzero(newest_rows(codes, hlc, len(keys.dictionary)))[0]
     held = codes[candidates]
     if len(candidates) == len(keys.dictionary):
         return candidates
