@@ -30,7 +30,7 @@ def test_a_line_names_the_peer_and_the_reason_and_the_next_one_counts_the_silenc
         "tcp/10.0.0.1:0: no",
         "tcp/10.0.0.2:1: no",
         "tcp/10.0.0.1:9: nonsense",
-        "tcp/10.0.0.1:7: again (4 more like this since the last such line)",
+        "tcp/10.0.0.1:7: again (4 more since the last such line)",
     ]
     assert rejections.counts[KEY] == 7
     assert rejections.counts[UNDECODABLE] == 1
@@ -51,7 +51,6 @@ def test_no_crowd_of_hosts_gets_more_lines_than_a_period_has(
         rejections.add(reason, f"udp/[fd::{host}]:7447", "no", now)
     assert sum(rejections.counts.values()) == len(events)
     assert len(told) <= LINES * (now // PERIOD + 1)
-    assert len(rejections._lines) <= 2 * LINES
 
 
 def test_the_host_of_a_locator_is_what_stays_when_it_connects_again() -> None:

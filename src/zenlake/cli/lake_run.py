@@ -46,7 +46,7 @@ def run_lake(
     from zenlake.journal import Journal
     from zenlake.lake import Pipeline
     from zenlake.lake.ingest.cluster_probe import probe
-    from zenlake.lake.ingest.log_throttle import reason_of
+    from zenlake.lake.ingest.failure_reason import reason_of
     from zenlake.lake.ingest.pipeline import Step
     from zenlake.lake.ingest.spark_tasks import tasks_on
     from zenlake.lake.model.config import seconds_of

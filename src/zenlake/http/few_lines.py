@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Final, final
 
+from zenlake.clock.throttle import LineBudget
+
 __all__ = ["LINES", "FewLines", "bound_server_log"]
 
 LINES: Final = 20
@@ -25,20 +27,16 @@ class FewLines(logging.Filter):
         """Nothing was written yet."""
         super().__init__()
         self._clock = clock
-        self._since = -PERIOD
-        self._lines = 0
+        self._budget = LineBudget(LINES, PERIOD)
         self.left_out = 0
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is written."""
-        now = self._clock()
-        if now - self._since >= PERIOD:
-            self._since, self._lines = now, 0
-        self._lines += 1
-        if self._lines > LINES:
+        left = self._budget.take(self._clock())
+        if left < 0:
             self.left_out += 1
             return False
-        if self._lines == LINES:
+        if left == 0:
             record.msg = f"{record.getMessage()} (no more such lines for {PERIOD:g} s)"
             record.args = None
         return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from zenlake.clock.throttle import LineBudget
 from zenlake.records import record
 
 MOST: Final = 256
@@ -77,8 +78,7 @@ class Incidents:
         self.counts: dict[str, int] = dict.fromkeys(KINDS, 0)
         #: Takes events that are new, so many in a period.
         self.tell: Callable[[Incident], None] | None = None
-        self._lines: int = 0
-        self._since: float = -PERIOD
+        self._budget: LineBudget = LineBudget(LINES, PERIOD)
 
     def add(
         self,
@@ -107,12 +107,7 @@ class Incidents:
         incident = Incident(kind, peer, user, key, reason, now, now, 1, detail)
         self._known[at] = incident
         tell = self.tell
-        if tell is None:
-            return
-        if now - self._since >= PERIOD:
-            self._since, self._lines = now, 0
-        self._lines += 1
-        if self._lines <= LINES:
+        if tell is not None and self._budget.take(now) >= 0:
             tell(incident)
 
     def newest(self) -> list[Incident]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from zenlake.clock.throttle import LineBudget, Throttle
 from zenlake.node import incidents
 from zenlake.node.incidents import REJECTED, Incidents
 
@@ -41,17 +42,6 @@ KINDS: Final[dict[str, str]] = {
 }
 
 
-class _Line:
-    """The last line about a host for one reason."""
-
-    __slots__ = ("more", "when")
-
-    def __init__(self, when: float) -> None:
-        self.when: float = when
-        #: How often the same has happened since.
-        self.more: int = 0
-
-
 class Rejections:
     """The rejections of one node."""
 
@@ -63,9 +53,7 @@ class Rejections:
         self.warn: Callable[[str], None] | None = None
         #: Where they are kept for operators.
         self.incidents: Incidents | None = None
-        self._lines: dict[tuple[str, str], _Line] = {}
-        self._lines_logged: int = 0
-        self._since: float = -PERIOD
+        self._throttle: Throttle = Throttle(PERIOD, 2 * LINES, LineBudget(LINES, PERIOD))
 
     def add(self, reason: str, peer: str, what: str, now: float, user: str = "") -> None:
         """Something of `peer`, a locator, was rejected; `what` says what and why."""
@@ -77,31 +65,9 @@ class Rejections:
         warn = self.warn
         if warn is None:
             return
-        at = (reason, host_of(peer))
-        line = self._lines.get(at)
-        if line is not None and now - line.when < PERIOD:
-            line.more += 1
-            return
-        if now - self._since >= PERIOD:
-            self._since = now
-            self._lines_logged = 0
-            self._lines = {
-                each: known
-                for each, known in self._lines.items()
-                if known.more or now - known.when < PERIOD
-            }
-        if self._lines_logged >= LINES:
-            return
-        self._lines_logged += 1
-        text = f"{peer}: {what}"
-        if line is not None and line.more:
-            text += f" ({line.more} more like this since the last such line)"
-        if self._lines_logged == LINES:
-            text += f"; no more such lines for {PERIOD:g} s, but they are counted"
-        while len(self._lines) >= 2 * LINES:
-            del self._lines[next(iter(self._lines))]
-        self._lines[at] = _Line(now)
-        warn(text)
+        line = self._throttle.line(now, f"{peer}: {what}", f"{reason} {host_of(peer)}")
+        if line is not None:
+            warn(line)
 
 
 def host_of(peer: str) -> str:

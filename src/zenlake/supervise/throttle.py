@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from zenlake.clock.throttle import Throttle
+
 __all__ = ["Line", "MessageThrottle"]
 
 AGAIN: Final = 300.0
 """Seconds before the same problem is told again."""
-
-SUBJECTS: Final = 256
-"""Problems that are remembered at a time; the oldest is forgotten for a new one."""
 
 LINES: Final = 20
 """Lines that are kept to be shown."""
@@ -36,8 +35,7 @@ class MessageThrottle:
 
     def __init__(self, again: float = AGAIN) -> None:
         """`again`: seconds before the same subject is told again."""
-        self._again = again
-        self._last: dict[str, tuple[float, int]] = {}
+        self._throttle = Throttle(again)
         #: The last lines, oldest first.
         self.lines: deque[Line] = deque(maxlen=LINES)
 
@@ -46,19 +44,13 @@ class MessageThrottle:
 
         `subject` names the problem without its numbers; `words` are for people.
         """
-        before = self._last.pop(subject, None)
-        if before is not None and 0 <= at - before[0] < self._again:
-            self._last[subject] = (before[0], before[1] + 1)
+        told = self._throttle.line(at, words, subject)
+        if told is None:
             return None
-        if before is not None and before[1]:
-            words += f" ({before[1]} more since it was last told)"
-        if len(self._last) >= SUBJECTS:
-            del self._last[next(iter(self._last))]
-        self._last[subject] = (at, 0)
-        line = Line(at, words, bad)
+        line = Line(at, told, bad)
         self.lines.append(line)
         return line
 
     def reset(self, subject: str) -> bool:
         """A problem has ended: when it comes back it is told at once. Whether it had been told."""
-        return self._last.pop(subject, None) is not None
+        return self._throttle.forget(subject)

@@ -232,7 +232,7 @@ def test_a_full_disk_is_one_line_a_minute_and_work_goes_on_when_there_is_room(
         tries += 1
     assert [line.partition(";")[0] for line in lines] == [
         "the disk is full: /lake/samples",
-        f"the disk is full: /lake/samples ({loop.done.failures - 3} times more since)",
+        f"the disk is full: /lake/samples ({loop.done.failures - 3} more since the last such line)",
     ]
     assert tries < 15
     status = read_status(tmp_path / "lake")

@@ -30,7 +30,7 @@ from zenlake.lake.continuous.publishing import ResultPublisher
 from zenlake.lake.continuous.query_shape import ResultShape, chunks_of, conditional, shape_of
 from zenlake.lake.continuous.result_table import MOST_ROWS, ResultTable, columns_of, flattened
 from zenlake.lake.continuous.table_stream import Position, TableRowsSource, TableStream, at
-from zenlake.lake.ingest.log_throttle import reason_of
+from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.query.executor import collected, one_line
 from zenlake.lake.query.limits import QueryLimits

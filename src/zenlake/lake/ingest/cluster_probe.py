@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
-from zenlake.lake.ingest.log_throttle import reason_of
+from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.model.location import LakeLocation
 

@@ -25,7 +25,7 @@ from zenlake.journal import Journal
 from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, demand_own
 from zenlake.lake.decode.table_description import described_as
 from zenlake.lake.ingest.derived_tables import GapsTable, LatestTable
-from zenlake.lake.ingest.log_throttle import reason_of
+from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.network_tables import OBSERVED, observed_tables
 from zenlake.lake.ingest.plan import JournalRange, RowSizes, cut, ranges
 from zenlake.lake.ingest.quarantine import Quarantine

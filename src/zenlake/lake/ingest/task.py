@@ -19,8 +19,8 @@ from zenlake.journal import Journal
 from zenlake.journal.ledger.heartbeats import samples_in
 from zenlake.lake.decode.arrow_rows import ArrowRows, rows_for
 from zenlake.lake.decode.typed_rows import TypedRows
+from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.latest_tasks import newest_note
-from zenlake.lake.ingest.log_throttle import reason_of
 from zenlake.lake.ingest.plan import JournalRange
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY, sample_rows, with_day

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
-from zenlake.lake.ingest.log_throttle import LogThrottle, reason_of
+from zenlake.clock.throttle import Throttle
+from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.pipeline import Pipeline
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.task import QUARANTINED
@@ -61,7 +62,7 @@ class BackgroundMaintenance:
         self._tasks = tasks
         self._schedule = schedule or Schedule()
         self._complain = complain or log.warning
-        self._throttle = LogThrottle()
+        self._throttle = Throttle()
         self._done: dict[str, float] = {}
 
     def follow(self) -> None:
@@ -84,7 +85,7 @@ class BackgroundMaintenance:
                 return
             reason = reason_of(error)
             self.error = reason, time.time()
-            line = self._throttle.said(now, reason)
+            line = self._throttle.line(now, reason)
             if line is not None:
                 self._complain(f"upkeep: {line}")
 

@@ -17,9 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar, final
 
+from zenlake.clock.throttle import REPEAT_AFTER_SECONDS, Throttle
 from zenlake.errors import ConfigError, LocalError, ZError
+from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.freshness import Freshness
-from zenlake.lake.ingest.log_throttle import AGAIN, LogThrottle, reason_of
 from zenlake.lake.ingest.pipeline import Pipeline, Step
 from zenlake.lake.ingest.schedule import CommitSchedule
 from zenlake.lake.ingest.spark_tasks import Tasks
@@ -125,7 +126,7 @@ class Loop:
         self._complain = complain or log.warning
         self._problems = problems
         self._restarts = restarts
-        self._throttle = LogThrottle()
+        self._throttle = Throttle()
         self._freshness = Freshness()
         self._folds = float("-inf")
         self._error: tuple[str, float] | None = None
@@ -172,7 +173,7 @@ class Loop:
         try:
             tell_journal(journal.path, lake, journal.id, committed)
         except OSError as error:
-            line = self._throttle.said(now, reason_of(error))
+            line = self._throttle.line(now, reason_of(error))
             if line is not None:
                 self._complain(f"the journal cannot be told what was read of it: {line}")
         else:
@@ -187,7 +188,7 @@ class Loop:
             try:
                 mirror.publish(table)
             except Exception as error:  # the tables are there all the same
-                line = self._throttle.said(now, f"{table.name}: {reason_of(error)}")
+                line = self._throttle.line(now, f"{table.name}: {reason_of(error)}")
                 if line is not None:
                     self._complain(f"Iceberg metadata could not be written: {line}")
 
@@ -243,11 +244,11 @@ class Loop:
         if step.lost:
             self._complain(f"the journal dropped {step.lost:,} rows before they were read")
         for sentence in self._pipeline.stopped.sentences():
-            line = self._throttle.said(now, sentence)
+            line = self._throttle.line(now, sentence)
             if line is not None:
                 self._complain(line)
         self._held += step.quarantined
-        if self._held and now - self._held_told >= AGAIN:
+        if self._held and now - self._held_told >= REPEAT_AFTER_SECONDS:
             self._complain(f"{self._held:,} samples went to quarantine; `{WHY}` says why")
             self._held, self._held_told = 0, now
         if self._tell is not None and step.rows:
@@ -268,7 +269,7 @@ class Loop:
         self._changed = True
         reason = reason_of(error)
         self._error = reason, time.time()
-        line = self._throttle.said(now, reason)
+        line = self._throttle.line(now, reason)
         if line is not None:
             self._complain(f"{line}; trying again, every {wait:.0f} s at most")
         log.debug("a step failed", exc_info=error)
@@ -351,7 +352,7 @@ def opened(make: Callable[[], T], stop: Stop, complain: Complain) -> T | None:
 
     A folder that cannot be written today may be tomorrow: that is told, and tried again.
     """
-    schedule, throttle = CommitSchedule(), LogThrottle()
+    schedule, throttle = CommitSchedule(), Throttle()
     while not stop.is_set():
         now = time.monotonic()
         try:
@@ -360,7 +361,7 @@ def opened(make: Callable[[], T], stop: Stop, complain: Complain) -> T | None:
             raise
         except Exception as error:
             wait = schedule.failed(now)
-            line = throttle.said(now, reason_of(error))
+            line = throttle.line(now, reason_of(error))
             if line is not None:
                 complain(f"the lake cannot be opened: {line}; trying again")
             stop.wait(wait)

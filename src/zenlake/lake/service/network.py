@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 
+from zenlake.clock.throttle import Throttle
 from zenlake.errors import ZError
-from zenlake.lake.ingest.log_throttle import LogThrottle, reason_of
+from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.network_tables import OBSERVED, observed_tables
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY
@@ -58,7 +59,7 @@ class NetworkService:
         self._view = NetworkView()
         self._heard: queue.Queue[dict[str, Any]] = queue.Queue(MOST_HEARD)
         self._measured = float("-inf")
-        self._throttle = LogThrottle()
+        self._throttle = Throttle()
         self._over = threading.Event()
         self._subscriber = session.liveliness().declare_subscriber("**", self._alive, history=True)
         self._thread = threading.Thread(target=self._follow, name="zenlake network", daemon=True)
@@ -96,7 +97,7 @@ class NetworkService:
             try:
                 self._look(last)
             except (ZError, OSError, pa.ArrowException) as error:
-                line = self._throttle.said(time.monotonic(), reason_of(error))
+                line = self._throttle.line(time.monotonic(), reason_of(error))
                 if line is not None:
                     log.warning("the network could not be written down: %s", line)
             if last:

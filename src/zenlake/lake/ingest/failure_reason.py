@@ -1,17 +1,13 @@
-"""What goes wrong, told in one line and not too often."""
+"""Why something failed, in one line of words."""
 
 from __future__ import annotations
 
 import errno
 import re
-from typing import Final, final
+from typing import Final
 
-__all__ = ["LogThrottle", "reason_of"]
+__all__ = ["reason_of"]
 
-AGAIN: Final = 60.0
-"""Seconds after which the same complaint is made again."""
-
-MOST: Final = 100
 LONGEST: Final = 300
 
 _WORDS: Final = (
@@ -68,24 +64,3 @@ def _at(words: str, path: object) -> str:
 def _line(text: str) -> str:
     first = " ".join(text.strip().partition("\n")[0].split())
     return first if len(first) <= LONGEST else f"{first[:LONGEST]}…"
-
-
-@final
-class LogThrottle:
-    """Lets the first of equal complaints through, and then one a minute with their number."""
-
-    def __init__(self, again: float = AGAIN) -> None:
-        """Nothing was said yet."""
-        self._again = again
-        self._said: dict[str, tuple[float, int]] = {}
-
-    def said(self, now: float, words: str) -> str | None:
-        """The line to print for a complaint, or None if it was printed a moment ago."""
-        at, held = self._said.get(words, (None, 0))
-        if at is not None and now - at < self._again:
-            self._said[words] = (at, held + 1)
-            return None
-        if len(self._said) >= MOST:
-            self._said.clear()
-        self._said[words] = (now, 0)
-        return f"{words} ({held} times more since)" if held else words

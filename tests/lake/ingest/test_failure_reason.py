@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.errors import JournalError
-from zenlake.lake.ingest.log_throttle import LogThrottle, reason_of
+from zenlake.lake.ingest.failure_reason import reason_of
 
 WORKER = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collect.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed
@@ -46,12 +46,3 @@ def test_whatever_failed_its_reason_is_one_short_line(text: str) -> None:
     assert told
     assert len(told.splitlines()) <= 1
     assert len(told) <= 400
-
-
-def test_the_same_complaint_is_made_once_a_minute_with_its_number() -> None:
-    throttle = LogThrottle()
-    assert throttle.said(0.0, "full") == "full"
-    assert throttle.said(1.0, "full") is None
-    assert throttle.said(2.0, "other") == "other"
-    assert throttle.said(59.0, "full") is None
-    assert throttle.said(61.0, "full") == "full (2 times more since)"
