@@ -20,6 +20,7 @@ from dataclasses import replace
 from tools import fuzz
 from tools.strangers.wires import Stranger, Wire
 from tools.strangers.words import Vocabulary, answers
+from zenlake.clock.backoff import Backoff
 from zenlake.config import Config
 from zenlake.node.entities import IncomingQuery, QuerySink, SampleSink
 from zenlake.node.node import Node
@@ -147,8 +148,7 @@ class Nodes:
             zid=zid,
             connect=connect if every or not hostile else ("sim/stranger",),
             connect_all=every,
-            retry_init=0.1,
-            retry_max=0.1,
+            retry=Backoff(0.1, 0.1),
             compression=hostile,
             autoconnect=0,
             lease=1_000_000_000,

@@ -9,6 +9,7 @@ from asyncio import AbstractEventLoop
 
 from zenlake.config.model import Settings
 from zenlake.engine.multicast import is_group
+from zenlake.engine.settings import backoff_of
 from zenlake.errors import LinkError
 from zenlake.links.link import LinkListener, OnLink, UnicastLink
 from zenlake.links.options import shown
@@ -62,7 +63,8 @@ class Listeners:
         listening = settings.listen
         patience = listening.timeout_ms / 1000
         deadline = time.monotonic() + patience
-        pause = listening.retry.period_init_ms / 1000
+        retry = backoff_of(listening.retry)
+        pause = retry.after(0.0)
         while True:
             try:
                 listener = await listen(endpoint, loop, self._accepted, settings.transport.link)
@@ -73,10 +75,7 @@ class Listeners:
                 self._listeners[str(endpoint)] = listener
                 return
             await asyncio.sleep(pause)
-            pause = min(
-                pause * listening.retry.period_increase_factor,
-                listening.retry.period_max_ms / 1000,
-            )
+            pause = retry.after(pause)
 
     async def change(self, loop: AbstractEventLoop, settings: Settings) -> None:
         """Listen where a new configuration says; links that were accepted before stay.

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TypeVar
 
+from zenlake.clock.backoff import Backoff
 from zenlake.config.model import Settings
-from zenlake.config.model_connect import EndpointGroup
+from zenlake.config.model_connect import EndpointGroup, Retry
 from zenlake.config.model_limits import LimitSettings
 from zenlake.config.model_routing import GatewayFilter
 from zenlake.config.model_transport import PublicKeySettings
@@ -48,11 +49,17 @@ def connect_endpoints(settings: Settings) -> tuple[str, ...]:
     return tuple(endpoints)
 
 
+def backoff_of(retry: Retry) -> Backoff:
+    """Return the pauses between tries that the configuration asks for."""
+    return Backoff(
+        retry.period_init_ms / 1000, retry.period_max_ms / 1000, retry.period_increase_factor
+    )
+
+
 def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> NodeSettings:
     """What a node needs to know; `locators`: where it listens."""
     unicast = settings.transport.unicast
     tx = settings.transport.link.tx
-    retry = settings.connect.retry
     gossip = settings.scouting.gossip
     resolution = RESOLUTIONS.get(str(tx.sequence_number_resolution))
     if resolution is None:
@@ -75,9 +82,7 @@ def node_settings(settings: Settings, zid: bytes, locators: tuple[str, ...]) -> 
         mode=MODES[settings.mode],
         zid=zid,
         connect=connect_endpoints(settings),
-        retry_init=retry.period_init_ms / 1000,
-        retry_max=retry.period_max_ms / 1000,
-        retry_factor=retry.period_increase_factor,
+        retry=backoff_of(settings.connect.retry),
         resolution=0b1000 | resolution,
         batch_size=tx.batch_size,
         lease=tx.lease,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from zenlake.clock.backoff import Backoff
 from zenlake.records import record
 from zenlake.routing.limits import DEFAULTS, ResourceLimits
 from zenlake.routing.policy.policy import Policy
@@ -20,9 +21,7 @@ class NodeSettings:
     mode: int = PEER
     zid: bytes = b""
     connect: tuple[str, ...] = ()
-    retry_init: float = 1.0
-    retry_max: float = 4.0
-    retry_factor: float = 2.0
+    retry: Backoff = Backoff(1.0, 4.0)
     resolution: int = 0x0A
     batch_size: int = 65535
     lease: int = 10_000  # milliseconds

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
+from zenlake.clock.backoff import Backoff
 from zenlake.errors import DecodeError, LocatorError
 from zenlake.values.locator import Locator
 from zenlake.wire import Hello, Scout, read_scouting, write
@@ -54,10 +55,9 @@ class ScoutSender:
     """
 
     __slots__ = (
+        "_backoff",
         "_datagram",
-        "_max_period",
-        "_next_period",
-        "_period",
+        "_pause",
         "deadline",
         "role",
         "undecodable",
@@ -78,16 +78,15 @@ class ScoutSender:
         """When `tick` wants to be called; None while it is not asking."""
         self.undecodable = 0
         """How many datagrams were not scouting messages."""
-        self._period = period
-        self._max_period = max_period
-        self._next_period = period
+        self._backoff = Backoff(period, max_period)
+        self._pause = 0.0
         # The sender's id is left out, as by every known node: receivers ignore it.
         self._datagram = write(Scout(version=VERSION, what=matcher))
 
     def start(self, now: float) -> None:
         """Begin, or begin anew; the first SCOUT is due at once."""
         self.deadline = now
-        self._next_period = self._period
+        self._pause = 0.0
 
     def stop(self) -> None:
         """Send no more SCOUT; a HELLO that is still under way is taken."""
@@ -97,8 +96,8 @@ class ScoutSender:
         """The datagram for the group, if one is due."""
         if self.deadline is None or now < self.deadline:
             return None
-        self.deadline = now + self._next_period
-        self._next_period = min(2 * self._next_period, self._max_period)
+        self._pause = self._backoff.after(self._pause)
+        self.deadline = now + self._pause
         return self._datagram
 
     def received(self, datagram: bytes, now: float) -> list[DiscoveredNode]:

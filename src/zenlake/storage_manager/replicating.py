@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from zenlake.api.cancellation import CancellationToken
+from zenlake.clock.backoff import Backoff
 from zenlake.errors import DecodeError, ZError
 from zenlake.newest import Contents, Entry, Value
 from zenlake.replication import Action, Eras, Event, Replica
@@ -57,6 +58,7 @@ log = logging.getLogger("zenlake.storage_manager")
 ALIGN_TIME: Final = 60.0
 #: How long an empty storage waits for a replica to answer, in seconds.
 DISCOVERY_TIME: Final = 10.0
+DISCOVERY_RETRY: Final = Backoff(0.2, DISCOVERY_TIME)
 #: Replicas that are known by their digests; those of more are not looked at.
 MOST_REPLICAS: Final = 256
 #: Queries of one alignment.
@@ -340,7 +342,7 @@ class Replicating:
             self._align("*", Discovery(), DISCOVERY_TIME)
             if self.counts.replies_heard > heard or time.monotonic() >= end:
                 return
-            delay = min(max(delay, 0.1) * 2, DISCOVERY_TIME)
+            delay = DISCOVERY_RETRY.after(max(delay, 0.1))
 
     def _align(self, zid: str, first: AlignmentQuery, timeout: float) -> None:
         """Ask a replica, and go on until there is nothing left to ask."""

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from zenlake.clock.backoff import Backoff
 from zenlake.config.config import masked
 from zenlake.config.json5 import Plain
 from zenlake.config.model_storages import StorageManager, StorageSettings, storage_manager
@@ -56,8 +57,8 @@ REPLICATED: Final = {
     metrics.REPLICATION_FAILURES: "failures",
 }
 PATH: Final = "plugins/storage_manager"
-#: Seconds until a server that cannot be reached is tried again, doubled each time up to the last.
-RETRY: Final = (0.5, 30.0)
+#: While a server cannot be reached.
+RETRY: Final = Backoff(0.5, 30.0)
 #: Keys of a volume's configuration that say which volume it is.
 NAMING: Final = ("id", "backend", "private", "__path__", "__required__")
 
@@ -169,9 +170,9 @@ class Storages:
             self._trying.start()
 
     def _try_on(self) -> None:
-        pause = RETRY[0]
+        pause = RETRY.first
         while not self._end.wait(pause):
-            pause = min(pause * 2, RETRY[1])
+            pause = RETRY.after(pause)
             with self._lock:
                 left = dict(self._unreachable)
                 if not left:
@@ -179,7 +180,7 @@ class Storages:
                     return
             for name, settings in left.items():
                 if self._retried(name, settings):
-                    pause = RETRY[0]
+                    pause = RETRY.first
 
     def _retried(self, name: str, settings: StorageSettings) -> bool:
         """Try to open a storage, and tell whether it is open now."""

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from zenlake.clock import NTP64
+from zenlake.clock.backoff import Backoff
 from zenlake.engine.handlers import BatchCallback
 from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import includes, intersects, is_wild
@@ -41,8 +42,8 @@ log = logging.getLogger("zenlake.storage_manager")
 
 #: How long changes are gathered for one transaction, in seconds.
 GATHER: Final = 0.01
-#: After a failure of the volume: seconds until the next try, doubled each time up to the last.
-RETRY: Final = (0.1, 10.0)
+#: After a failure of the volume.
+RETRY: Final = Backoff(0.1, 10.0)
 #: How many keys and samples are written at a time.
 MOST: Final = 50_000
 #: How many entries are read from a volume at a time.
@@ -224,7 +225,7 @@ class Storage:
 
     def _write_on(self) -> None:
         """Write what changed until the storage is closed and everything is written."""
-        pause, most = RETRY[0], MOST
+        pause, most = 0.0, MOST
         while True:
             with self._changed:
                 while not self._closed and not self._contents.dirty:
@@ -249,12 +250,12 @@ class Storage:
                     self._volume.write(batch)
                 except (OSError, ZError) as error:
                     self._failed(error)
+                    pause = RETRY.after(pause)
                     self._rest(pause)
-                    pause = min(pause * 2, RETRY[1])
                     # It may have been too much for the time that a server has to answer.
                     most = max(16, most // 4)
                     continue
-                pause, most = RETRY[0], min(MOST, most * 4)
+                pause, most = 0.0, min(MOST, most * 4)
                 with self._changed:
                     if self._failure:
                         log.warning("storage '%s' writes again", self.name)

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Final
+
+from zenlake.clock.backoff import Backoff
 
 __all__ = ["Order", "RestartPolicy", "State", "SupervisedPart"]
-
-MOST_DOUBLINGS: Final = 30
 
 
 class State(StrEnum):
@@ -73,6 +72,7 @@ class SupervisedPart:
         self.reason = ""
         self.was_up = False
         self._due = now
+        self._pause = 0.0
         self._starts = 0
         self._heard = now
 
@@ -93,6 +93,7 @@ class SupervisedPart:
         if self.state is State.UP:
             if self.failures and now - self.since >= self.policy.steady:
                 self.failures = 0
+                self._pause = 0.0
                 self.reason = ""
             silence = self.policy.silence
             if silence is not None and now - self._heard >= silence:
@@ -122,8 +123,9 @@ class SupervisedPart:
         steady = self.state is State.UP and now - self.since >= self.policy.steady
         self.failures = 1 if steady else self.failures + 1
         self.reason = reason
-        pause = self.policy.pause * 2.0 ** min(self.failures - 1, MOST_DOUBLINGS)
-        self._due = now + (self.policy.longest if refused else min(self.policy.longest, pause))
+        retry = Backoff(self.policy.pause, self.policy.longest)
+        self._pause = retry.after(0.0 if steady else self._pause)
+        self._due = now + (self.policy.longest if refused else self._pause)
         self._enter(State.RESTING, now)
 
     def stop(self, now: float) -> None:

@@ -54,7 +54,7 @@ class OutgoingPackets:
         self.pings: dict[int, float] = {}
         self._ping_hash = 0
         self._pinged_at = -NEVER
-        self._backoff = 1
+        self._backoff = 1.0
         #: Migrations that the other side has not shown to know, by new conduit.
         self._moving: dict[int, tuple[bytes, float]] = {}
 

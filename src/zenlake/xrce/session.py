@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from zenlake.clock.backoff import Backoff
 from zenlake.errors import DecodeError, EncodeError, RemoteError
 from zenlake.xrce.batches import UnreadBatch
 from zenlake.xrce.channel import Numbered
@@ -64,6 +65,8 @@ STATES: Final = ("closed", "opening", "open", "closing")
 
 #: Seconds between two pings that measure the conduit.
 PING_EVERY: Final = 5.0
+#: How many times as long to wait for an answer to a Synch, each time that there was none.
+SYNCH_BACKOFF: Final = Backoff(1.0, 64.0)
 #: Resources that moved away from a conduit, and migrations to one that are not finished.
 LEFT_MAX: Final = 1024
 MOVES_MAX: Final = 256
@@ -274,7 +277,7 @@ class XrceSession(OutgoingPackets):
         conduit = self.conduit(conduit_of(message))
         self._moving.pop(conduit.id, None)
         sender = conduit.reliable_out
-        self._backoff = 1
+        self._backoff = 1.0
         again = sender.acknack(message, now, self.rtt)
         if again is None:
             self._say(sender.synch(ask=False), conduit.id)
@@ -440,7 +443,7 @@ class XrceSession(OutgoingPackets):
                 self._packing.add(data, id)
                 self._say(self.conduits[id].reliable_out.synch(), id)
         if asked:
-            self._backoff = min(64, self._backoff * 2)
+            self._backoff = SYNCH_BACKOFF.after(self._backoff)
             if now - self._pinged_at >= PING_EVERY:
                 self.ping(now)
         owed = self.options.lease and now >= self.last_sent + self.options.lease / 40

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from zenlake.lake.ingest.schedule import (
     BURST,
-    LAST_RETRY,
     QUICK,
     STEADY,
     CommitSchedule,
@@ -77,7 +76,7 @@ def test_a_failure_is_tried_again_later_and_later_and_success_forgets_it() -> No
         waits.append(schedule.failed(100.0))
         assert schedule.wait(100.0, 10) == waits[-1]
     assert waits == sorted(waits)
-    assert (waits[0], waits[-1]) == (0.5, LAST_RETRY)
+    assert (waits[0], waits[-1]) == (0.5, 30.0)
     assert schedule.wait(131.0, 10) == 0.0
     schedule.stepped(131.0, 131.1)
     assert (schedule.failures, schedule.failed(200.0)) == (0, 0.5)

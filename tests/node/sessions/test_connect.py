@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zenlake.clock.backoff import Backoff
 from zenlake.node.sessions.connect import ConnectPlan
 
 
@@ -21,7 +22,7 @@ def test_a_peer_keeps_all_its_endpoints() -> None:
 
 
 def test_pauses_grow_to_a_limit_and_begin_anew_after_success() -> None:
-    plan = ConnectPlan(False, retry_init=1.0, retry_max=4.0, retry_factor=2.0)
+    plan = ConnectPlan(False, Backoff(1.0, 4.0))
     plan.configure(("a",), 0.0)
     now, pauses = 0.0, []
     for _ in range(5):
@@ -43,7 +44,7 @@ def test_pauses_grow_to_a_limit_and_begin_anew_after_success() -> None:
 
 
 def test_what_was_lost_is_never_tried_at_longer_periods_than_configured() -> None:
-    plan = ConnectPlan(False, retry_init=0.05, retry_max=0.1)
+    plan = ConnectPlan(False, Backoff(0.05, 0.1))
     plan.configure(("a",), 0.0)
     [attempt] = plan.due(0.0)
     plan.over(attempt.id, True, "lost", 0.0)

@@ -9,9 +9,13 @@ from __future__ import annotations
 import io
 import logging
 import threading
+import time
+from typing import Final
 
 import pyarrow as pa
 
+from zenlake.clock.backoff import Backoff
+from zenlake.clock.throttle import Throttle
 from zenlake.journal.disk.files import Shelf
 from zenlake.journal.disk.layout import (
     INFO,
@@ -29,8 +33,7 @@ from zenlake.journal.disk.watermark import WATERMARK, Watermark
 __all__ = ["Shipper"]
 
 _log = logging.getLogger("zenlake.journal")
-#: Seconds before what failed is tried again.
-_TRY_AGAIN = 5.0
+_RETRY: Final = Backoff(1.0, 60.0)
 
 
 class Shipper:
@@ -70,6 +73,7 @@ class Shipper:
         self._thread.join()
 
     def _run(self) -> None:
+        throttle, pause = Throttle(), 0.0
         while True:
             with self._state:
                 self._state.wait_for(lambda: self._stopping or self._shipped != self._wanted)
@@ -80,9 +84,14 @@ class Shipper:
                 self._ship(wanted)
             except (OSError, pa.ArrowException) as error:
                 self.failures += 1
-                _log.warning("segments could not be shipped to %s: %s", self._uri, error)
+                line = throttle.line(time.monotonic(), str(error))
+                if line is not None:
+                    _log.warning("segments could not be shipped to %s: %s", self._uri, line)
+                pause = _RETRY.after(pause)
                 with self._state:
-                    self._state.wait_for(lambda: self._stopping, _TRY_AGAIN)
+                    self._state.wait_for(lambda: self._stopping, pause)
+            else:
+                pause = 0.0
 
     def _ship(self, wanted: tuple[Manifest, ...]) -> None:
         """First the rows, then the pages that list them, then the watermark; then remove."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from zenlake.clock.backoff import Backoff
+
 __all__ = ["CommitSchedule", "RewriteSchedule"]
 
 QUICK: Final = 1.0
@@ -29,8 +31,7 @@ SHARE: Final = 5.0
 SLOWEST: Final = 30.0
 """Seconds between two steps at most, however long they take."""
 
-FIRST_RETRY: Final = 0.5
-LAST_RETRY: Final = 30.0
+RETRY: Final = Backoff(0.5, 30.0)
 
 
 @final
@@ -45,6 +46,7 @@ class CommitSchedule:
         self.every = every
         self.far = far
         self.failures = 0
+        self._pause = 0.0
         self._began: float | None = None
         self._not_before = 0.0
         self._pace = STEADY
@@ -71,14 +73,15 @@ class CommitSchedule:
         self._began = began
         self._pace = min(SLOWEST, max(STEADY, SHARE * (ended - began)))
         self.failures = 0
+        self._pause = 0.0
         self._not_before = 0.0
 
     def failed(self, now: float) -> float:
         """A step failed: gives the seconds until it is tried again, more each time."""
-        wait = min(LAST_RETRY, FIRST_RETRY * 2.0 ** min(self.failures, 16))
         self.failures += 1
-        self._not_before = now + wait
-        return wait
+        self._pause = RETRY.after(self._pause)
+        self._not_before = now + self._pause
+        return self._pause
 
     @property
     def interval(self) -> float:

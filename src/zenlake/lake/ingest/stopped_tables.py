@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, final
 
+from zenlake.clock.backoff import Backoff
+
 __all__ = ["StoppedTable", "StoppedTables"]
 
-SOONEST: Final = 2.0
-LATEST: Final = 300.0
-"""Seconds between two tries, at least and at most; each failure doubles them."""
+RETRY: Final = Backoff(2.0, 300.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class StoppedTables:
     def stop(self, name: str, reason: str, now: float) -> None:
         """A table could not go on."""
         had = self._all.get(name)
-        pause = SOONEST if had is None else min(LATEST, had.pause * 2)
+        pause = RETRY.after(0.0 if had is None else had.pause)
         self._all[name] = StoppedTable(reason, pause, now + pause)
 
     def went_on(self, name: str) -> None:

@@ -15,11 +15,12 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Final
 
+from zenlake.clock.backoff import Backoff
 from zenlake.records import record
 
 #: When to try again what was open a moment ago, in seconds: first, and if that fails.
 AT_ONCE: Final = 0.01
-SOON: Final = 0.1
+RECONNECT: Final = Backoff(0.1, 0.0)
 
 #: Connections to nodes that others told of: at once, a second, and under way.
 DIALS: Final = 1024.0
@@ -57,9 +58,7 @@ class ConnectPlan:
     """The connections that a node wants."""
 
     single: bool  # a client: one connection at a time
-    retry_init: float = 1.0
-    retry_max: float = 4.0
-    retry_factor: float = 2.0
+    retry: Backoff = Backoff(1.0, 4.0)
     endpoints: list[Endpoint] = field(default_factory=list)
     attempts: dict[int, Attempt] = field(default_factory=dict)
     following: list[Attempt] = field(default_factory=list)  # other locators, to be tried now
@@ -205,9 +204,9 @@ class ConnectPlan:
     def _next_period(self, endpoint: Endpoint) -> float:
         """How long to wait after one more failure."""
         if endpoint.lost:
-            short = endpoint.period * 2 or SOON
-            if short < self.retry_init:
+            short = RECONNECT.after(endpoint.period)
+            if short < self.retry.first:
                 return short
             endpoint.lost = False
-            return self.retry_init
-        return min(endpoint.period * self.retry_factor or self.retry_init, self.retry_max)
+            return self.retry.first
+        return self.retry.after(endpoint.period)

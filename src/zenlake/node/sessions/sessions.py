@@ -75,9 +75,7 @@ class Sessions(SessionOwner):
         self.stopped_out: PolicyCounters = PolicyCounters()
         self.plan: ConnectPlan = ConnectPlan(
             settings.mode == CLIENT and not settings.connect_all,
-            settings.retry_init,
-            settings.retry_max,
-            settings.retry_factor,
+            settings.retry,
         )
         #: Shown with each link by a node that allows several to one neighbour.
         self.link_key: PrivateKey | None = (
