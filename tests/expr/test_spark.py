@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.expr.spark_sql import PAYLOAD, Names, spark_sql
 from zenlake.expr.closure import SampleFields, compiled
 from zenlake.expr.parse import parse
 from zenlake.expr.record import json_value
-from zenlake.expr.spark_sql import PAYLOAD, Names, spark_sql
 from zenlake.expr.tree import (
     And,
     Arithmetic,

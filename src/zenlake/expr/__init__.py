@@ -16,7 +16,6 @@ tree       the nodes, and how they read as SQL
 parse      from text to tree
 record     fields of JSON objects, and of CDR with a declared type
 closure    a tree as a function of one sample
-spark_sql  a tree as Spark SQL over rows of a table
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     >>> compiled(parse("battery < 20"))(SampleFields({"battery": 12}))
     True
 
-True, False, or None where it is unknown. The same as what Spark says of `expr/spark_sql`, which a
-property test compares for trees and samples of all kinds.
+True, False, or None where it is unknown. A property test compares that with what Spark says, for
+trees and samples of all kinds.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Terms have a value: fields of the payload, literals, parameters, functions, arit
 are true, false or, where a value is missing or two of different kinds are compared, unknown, as in
 SQL: `NOT` of unknown is unknown, and only what is true is selected. Numbers are 64-bit floats.
 
-What a tree means for one sample is in `expr/closure`, and what it means to Spark in
-`expr/spark_sql`; both give the same. Which files of a table may have rows that it is true of is in
-`lake/table/pruning`.
+What a tree means for one sample is in `expr/closure`; a test compares that with Spark SQL. Which
+files of a table may have rows that it is true of is in `lake/table/pruning`.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import zenlake
 from tests.api.sessions import config, connected, listening, until_matched
+from tests.journal.ingest.plain import PlainSink
 from tests.waiting import SECONDS
 from zenlake.clock import Hlc, ZenohId
 from zenlake.errors import ZError
@@ -27,7 +28,6 @@ from zenlake.journal.ingest.columns import (
     declare,
 )
 from zenlake.journal.ingest.kernel import RowSink
-from zenlake.journal.ingest.plain import PlainSink
 from zenlake.journal.schema import UNNUMBERED
 from zenlake.testing import spec
 from zenlake.testing.network import Host, Network, Stranger

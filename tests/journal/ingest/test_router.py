@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.journal.ingest.plain import PlainSink
 from tests.node.clients import Client
 from tests.routing.policies import access_control, applying, policy_of, rule, subject
 from zenlake.clock import Hlc, ZenohId
 from zenlake.clock.hlc import MAX_AHEAD_NS
 from zenlake.journal.ingest.columns import STRETCH, ColumnSink
 from zenlake.journal.ingest.kernel import RowSink
-from zenlake.journal.ingest.plain import PlainSink
 from zenlake.node.stamps import Timestamper
 from zenlake.recorded.time_bounds import HLC_BIAS
 from zenlake.testing import spec

@@ -1,9 +1,5 @@
 """A predicate as Spark SQL over rows of `samples`.
 
-    >>> from zenlake.expr import parse
-    >>> "try_variant_get" in spark_sql(parse("battery < 20"), SAMPLES)
-    True
-
 Each term is written once for every kind that it may be of, null where it is of another: Spark's
 own casts, which make numbers of texts and texts of numbers, never take part.
 """
@@ -38,8 +34,6 @@ from zenlake.expr.tree import (
     Term,
 )
 
-__all__ = ["SAMPLES", "Names", "quoted", "spark_sql", "spark_term"]
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -60,8 +54,6 @@ class Names:
 
 PAYLOAD: Final = "try_parse_json(try_validate_utf8(CAST(value AS STRING)))"
 """The payload of a row as a variant; null if it is no JSON."""
-
-SAMPLES: Final = Names(PAYLOAD)
 
 
 def spark_sql(node: Node, names: Names) -> str:
