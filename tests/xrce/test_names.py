@@ -144,3 +144,5 @@ def test_what_resources_cannot_say_is_refused() -> None:
         resource_of(Topic("a[bc]", "T"))
     with pytest.raises(DecodeError, match="ends in a wildcard"):
         topic_of("zenoh://a/**")
+    with pytest.raises(EncodeError, match="EVERLASTING"):
+        resource_of(Topic("a", "T", "EVERLASTING"))

@@ -23,6 +23,11 @@ Endpoint = Annotated[
 Name = Annotated[
     str, typer.Option("-k", "--key", metavar="NAME", help="The resource, e.g. /house/light.")
 ]
+Partition = Annotated[
+    str | None,
+    typer.Option("--partition", metavar="PARTITION", show_default=False,
+                 help="Take NAME as a DDS topic in this partition, e.g. 'house.*'."),
+]  # fmt: skip
 Payload = Annotated[str, typer.Option("-p", "--payload", metavar="TEXT", help="What to send.")]
 Mtu = Annotated[
     int, typer.Option("--mtu", metavar="BYTES", min=20, help="The largest packet over datagrams.")
@@ -56,6 +61,13 @@ def _open(endpoint: str, mtu: int = 1400) -> Session:
         return client.open(endpoint, mtu=mtu)
 
 
+def _resource(key: str, partition: str | None) -> str:
+    """Return the resource that a command is about."""
+    from zenlake.xrce.dds import Topic, resource_of
+
+    return key if partition is None else resource_of(Topic(partition, key))
+
+
 def _tell(name: str, payload: bytes, as_json: bool) -> None:
     from zenlake.cli.show import escaped, print_json
 
@@ -66,11 +78,13 @@ def _tell(name: str, payload: bytes, as_json: bool) -> None:
         typer.echo(f"{escaped(name) or '(no name)'}: {escaped(text)}")
 
 
-@page(xrce, "pub", "zenlake xrce pub -k /house/light -p on -n 10")
+@page(xrce, "pub", "zenlake xrce pub -k /house/light -p on -n 10",
+      "zenlake xrce pub --partition house.attic -k Light -p on")  # fmt: skip
 def pub(
     key: Name,
     payload: Payload,
     connect: Endpoint = BROKER,
+    partition: Partition = None,
     count: Count = None,
     interval: Annotated[
         float, typer.Option("--interval", metavar="SECONDS", min=0, help="Time between samples.")
@@ -80,6 +94,7 @@ def pub(
 ) -> None:
     """Publish a resource, again and again, while it has subscribers."""
     with ended_well(), _open(connect, mtu) as session, until_interrupted():
+        key = _resource(key, partition)
         publisher = session.publisher(key, reliable=not best_effort)
         if not publisher.matched:
             note("nobody listens yet: waiting")
@@ -101,6 +116,7 @@ def pub(
 def sub(
     key: Name,
     connect: Endpoint = BROKER,
+    partition: Partition = None,
     mode: Annotated[XrceMode, typer.Option("--mode", help="How samples come.")] = XrceMode.PUSH,
     period: Annotated[
         int, typer.Option("--period", metavar="MS", help="From window to window.")
@@ -117,6 +133,7 @@ def sub(
     A selection has a predicate on the content: '/house/*?{lux > 3}'.
     """
     with ended_well(), _open(connect, mtu) as session, until_interrupted():
+        key = _resource(key, partition)
         if "?{" in key:
             subscriber = session.selection(key)
         elif mode is XrceMode.PUSH:
@@ -134,6 +151,7 @@ def sub(
 def pull(
     key: Name,
     connect: Endpoint = BROKER,
+    partition: Partition = None,
     wait: Annotated[
         float,
         typer.Option("--wait", metavar="SECONDS", min=0, help="Sleep so long before pulling."),
@@ -152,6 +170,7 @@ def pull(
     Ends with 3 if there is nothing.
     """  # fmt: skip
     with ended_well(), _open(connect, mtu) as session:
+        key = _resource(key, partition)
         subscriber = session.subscriber(key, "pull") if wait else session.selection(key, "pull")
         if wait:
             threading.Event().wait(wait)
@@ -168,11 +187,13 @@ def write(
     key: Name,
     payload: Payload,
     connect: Endpoint = BROKER,
+    partition: Partition = None,
     best_effort: BestEffort = False,
     mtu: Mtu = 1400,
 ) -> None:
     """Write one sample by name, without declaring anything."""
     with ended_well(), _open(connect, mtu) as session:
+        key = _resource(key, partition)
         session.write(key, payload.encode(), reliable=not best_effort)
         session.flushed()
 

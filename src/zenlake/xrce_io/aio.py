@@ -20,6 +20,7 @@ from zenlake.links.registry import connect
 from zenlake.values.locator import EndPoint
 from zenlake.xrce.broker import STREAM_MTU
 from zenlake.xrce.client import Client, OnSample, OnSamples, Read, Written
+from zenlake.xrce.codec import Property
 from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.markers import XrceMessage
 from zenlake.xrce.options import SessionOptions
@@ -110,9 +111,11 @@ class Session:
 
     # -------------------------------------------------------------------------- what programs call
 
-    async def resource(self, uri: str, rid: int = 0, type: str = "") -> int:
+    async def resource(
+        self, uri: str, rid: int = 0, type: str = "", properties: tuple[Property, ...] = ()
+    ) -> int:
         """Declare a resource; gives its id. `type`: its IDL, for predicates on CDR."""
-        id, declarations = self.client.resource(uri, rid, type=type)
+        id, declarations = self.client.resource(uri, rid, properties, type)
         await self._commit(declarations)
         return id
 

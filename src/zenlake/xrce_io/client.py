@@ -16,6 +16,7 @@ from zenlake.engine.loop import EventLoop, shared_loop
 from zenlake.errors import Timeout
 from zenlake.xrce.batches import BATCH_HEAD
 from zenlake.xrce.client import Read, Written
+from zenlake.xrce.codec import Property
 from zenlake.xrce.session import OPEN
 from zenlake.xrce_io import aio
 from zenlake.xrce_io.aio import PATIENCE, Mode
@@ -170,9 +171,11 @@ class Session:
         """Who the broker is."""
         return self._inner.broker
 
-    def resource(self, uri: str, rid: int = 0, type: str = "") -> int:
-        """Declare a resource; gives its id."""
-        return self._loop.run(self._inner.resource(uri, rid, type))
+    def resource(
+        self, uri: str, rid: int = 0, type: str = "", properties: tuple[Property, ...] = ()
+    ) -> int:
+        """Declare a resource; gives its id. `type`: its IDL, for predicates on CDR."""
+        return self._loop.run(self._inner.resource(uri, rid, type, properties))
 
     def publisher(self, uri: str | int, *, reliable: bool = True, conduit: int = 0) -> Publisher:
         """Declare a publisher of a resource, by name or by an id that needs no name."""
