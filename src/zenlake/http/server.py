@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import socket
 import threading
@@ -12,17 +11,16 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.engine.loop import new_loop
-from zenlake.errors import ConfigError, LocalError
+from zenlake.http.sockets import url_of
 
 if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-__all__ = ["HttpServer", "hosts_of", "is_loopback", "listen", "reason", "refuse_strangers"]
+__all__ = ["HttpServer", "reason"]
 
 log = logging.getLogger("zenlake.http")
 
-LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 SECONDS: Final = 5.0
 """How long the end of the server may take."""
 HEAD: Final = 1 << 16
@@ -34,50 +32,6 @@ def reason(error: Exception) -> str:
     if isinstance(error, ImportError):
         return f"it needs {error.name}: pip install 'zenlake[web]'"
     return str(error)
-
-
-# ------------------------------------------------------------------------------------ listening
-
-
-def refuse_strangers(name: str, host: str, allowed: bool, anybody: bool) -> None:
-    """Refuse an address that other machines reach while requests need no user."""
-    if anybody and not allowed and not is_loopback(host):
-        raise ConfigError(
-            f"{host} is open to other machines and there are no users: set "
-            f"transport/auth/usrpwd/dictionary_file or plugins/{name}/tokens_file, listen on "
-            f"127.0.0.1, or set plugins/{name}/allow_anonymous"
-        )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
-    return ipaddress.ip_address(host).is_loopback
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; raises `OSError`. Port 0 means any that is free."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    dual = host == "::" and socket.has_dualstack_ipv6()
-    try:
-        return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=dual)
-    except OSError as error:
-        raise LocalError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-
-
-def hosts_of(host: str, more: tuple[str, ...]) -> frozenset[str]:
-    """The names under which a socket at `host` may be asked."""
-    from zenlake.links.interfaces import local_addresses
-
-    shown = f"[{host}]" if ":" in host else host
-    names = {shown, *LOCAL, *(name.lower() for name in more)}
-    if not is_loopback(host):
-        # Other machines know this one by names and addresses of its own.
-        names.add(socket.gethostname().lower())
-        names |= {
-            f"[{address}]" if address.version == 6 else str(address)
-            for address in local_addresses()
-        }
-    return frozenset(names)
 
 
 class HttpServer:
@@ -128,9 +82,7 @@ class HttpServer:
 
     def url(self, scheme: str) -> str:
         """Where it is, for programs on this machine."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
-        shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
-        return f"{scheme}{'s' if self._secure else ''}://{shown}:{self.port}"
+        return url_of(f"{scheme}{'s' if self._secure else ''}", self.host, self.port)
 
     def _run(self) -> None:
         from zenlake.http.uvicorn_internals import serve_without_signals

@@ -10,8 +10,9 @@ from zenlake.config.model_remote import RemoteApi as RemoteSettings
 from zenlake.config.model_remote import remote_api
 from zenlake.config.model_web import place
 from zenlake.http.names import ANY, host_name, origin_allowed
-from zenlake.http.server import HttpServer, hosts_of, listen, refuse_strangers
+from zenlake.http.server import HttpServer
 from zenlake.http.service import HttpService
+from zenlake.http.sockets import hosts_of, listen, refuse_strangers
 from zenlake.remote.sockets import POLICY, RemoteSockets, credentials_of
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.config.model_web import Rest as RestSettings
 from zenlake.config.model_web import place, rest
-from zenlake.http.server import HttpServer, hosts_of, listen, refuse_strangers
+from zenlake.http.server import HttpServer
 from zenlake.http.service import HttpService
+from zenlake.http.sockets import hosts_of, listen, refuse_strangers
 from zenlake.node.inspection import metrics
 
 if TYPE_CHECKING:

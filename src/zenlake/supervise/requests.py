@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from zenlake.http.names import host_name
+
 __all__ = ["HttpPage", "HttpRequest", "Refusal", "answer", "parse", "reply"]
 
 MOST: Final = 8192
@@ -84,12 +86,7 @@ def answer(
     A name that others gave to this address is refused, so that a web page in a browser cannot
     read what is here by letting its own name point to it.
     """
-    name = request.host
-    if not name.endswith("]"):
-        front, colon, port = name.rpartition(":")
-        if colon and port.isdecimal():
-            name = front
-    if name not in hosts:
+    if host_name(request.host) not in hosts:
         return HttpPage(403, TEXT, f"this service is not called '{request.host[:100]}'\n")
     if request.method not in ("GET", "HEAD"):
         return HttpPage(405, TEXT, "only GET and HEAD\n")

@@ -1,15 +1,19 @@
-"""The HTTP server of the service: few connections, small requests, a deadline for each."""
+"""The HTTP server of the service: few connections, small requests, a deadline for each.
+
+It stays beside `zenlake.http`, whose server needs the extra `web`: metrics and health of a service
+are there in any install, and answer while a node in another process hangs.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from zenlake.http.sockets import hosts_of, open_socket, url_of
 from zenlake.supervise.requests import MOST, TEXT, HttpPage, Refusal, answer, parse, reply
 
 __all__ = ["StatusServer", "fetch"]
@@ -20,7 +24,6 @@ CONNECTIONS: Final = 16
 SECONDS: Final = 5.0
 """How long one request may take from its connection to its last byte."""
 
-LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 MOST_ANSWER: Final = 64 << 20
 
 
@@ -30,25 +33,16 @@ class StatusServer:
     def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], HttpPage]]) -> None:
         """Listen; raises `OSError` where that is not possible. Port 0 means any that is free."""
         self._pages = pages
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.create_server((host, port), family=family, backlog=4 * CONNECTIONS)
+        self._socket = open_socket(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self._name = f"[{host}]" if ":" in host else host
-        self._hosts = {self._name.lower(), *(LOCAL if _is_local(host) else ())}
-        if not _is_local(host):
-            # Other machines know this one by names that it does not know itself.
-            self._hosts |= {socket.gethostname().lower(), *LOCAL, *_addresses()}
+        #: Where it is, for programs on this machine.
+        self.url: str = url_of("http", host, self.port)
+        self._hosts = hosts_of(host)
         self._room = threading.BoundedSemaphore(CONNECTIONS)
         #: How many connections found no room.
         self.refused = 0
         self._thread = threading.Thread(target=self._serve, name="zenlake http", daemon=True)
         self._thread.start()
-
-    @property
-    def url(self) -> str:
-        """Where it is, for programs on this machine."""
-        anywhere = self._name in ("0.0.0.0", "[::]")
-        return f"http://{'127.0.0.1' if anywhere else self._name}:{self.port}"
 
     def _serve(self) -> None:
         while True:
@@ -120,20 +114,3 @@ def fetch(host: str, port: int, path: str, seconds: float = SECONDS) -> tuple[in
     if not separator or len(words) < 2 or not words[0].startswith(b"HTTP/1."):
         raise ValueError(f"what answers at {name}:{port} is no `zenlake up`")
     return int(words[1]), body.decode("utf-8", "replace")
-
-
-def _is_local(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _addresses() -> set[str]:
-    from zenlake.links.interfaces import local_addresses
-
-    return {
-        f"[{address}]" if address.version == 6 else str(address) for address in local_addresses()
-    }
