@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from zenlake.clock import ZenohId
 from zenlake.config.model_scouting import GossipScouting, MulticastScouting, StrategyByTarget
 from zenlake.errors import ConfigError
-from zenlake.scouting import DEFAULT_ROLES, Autoconnect, gossip_delay
+from zenlake.scouting import Autoconnect, gossip_delay
 from zenlake.scouting.autoconnect import greater
 
 ROUTER, PEER, CLIENT = 1, 2, 4
@@ -20,10 +20,6 @@ def test_only_wanted_roles_are_connected_to() -> None:
     assert plan.wants(b"\x02", ROUTER, HERE, ())
     assert plan.wants(b"\x02", PEER, HERE, ())
     assert not plan.wants(b"\x02", CLIENT, HERE, ())
-
-
-def test_routers_connect_to_nobody_by_default() -> None:
-    assert DEFAULT_ROLES == {ROUTER: 0, PEER: 7, CLIENT: 7}
 
 
 def test_one_session_is_enough() -> None:

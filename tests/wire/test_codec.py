@@ -394,18 +394,6 @@ def test_what_does_not_fit_is_never_written(message: wire.Message) -> None:
         wire.write(message)
 
 
-def test_a_refused_message_can_be_taken_out_of_the_batch_again() -> None:
-    w = Writer()
-    wire.KeepAlive().write(w)
-    parts, size = len(w.parts), w.size
-    with pytest.raises(EncodeError):
-        wire.Push(scope=1, body=wire.Put(timestamp=STAMP, schema=bytes(256))).write(w)
-    w.rollback(parts, size)
-    wire.Close(reason=0).write(w)
-    assert w.getvalue() == b"\x04\x03\x00"
-    assert w.size == 3
-
-
 # ------------------------------------------------------------------------------- small lessons
 
 

@@ -311,13 +311,3 @@ def test_a_length_can_be_filled_in_later(data: bytes, before: bytes) -> None:
     expected.sized(data, U32_MAX)
     assert w.getvalue() == before + expected.getvalue() + b"\x07"
     assert w.size == len(w.getvalue())
-
-
-@given(st.binary(max_size=20), st.binary(max_size=20))
-def test_what_was_written_can_be_taken_back(kept: bytes, dropped: bytes) -> None:
-    w = Writer()
-    w.raw(kept)
-    parts, size = len(w.parts), w.size
-    w.sized(dropped, U32_MAX)
-    w.rollback(parts, size)
-    assert (w.getvalue(), w.size) == (kept, len(kept))

@@ -31,8 +31,7 @@ V = TypeVar("V")
 
 # What the chunks of a question must do with those of an entry.
 MEETING: Final = 0
-COVERING: Final = 1
-COVERED: Final = 2
+COVERED: Final = 1
 
 
 @final
@@ -181,17 +180,7 @@ class _Question:
     def _relates(self, asked: str, chunk: str) -> bool:
         if self.relation == MEETING:
             return chunk_intersects(asked, chunk)
-        if self.relation == COVERING:
-            return chunk_includes(asked, chunk)
         return chunk_includes(chunk, asked)
-
-    def floating(self) -> int:
-        """The places before a `*` that runs into a `**`: together they mean "at least so many"."""
-        states = 0
-        for k in range(len(self.chunks) - 2, -1, -1):
-            if self.chunks[k] == "*" and (states | self.many) >> (k + 1) & 1:
-                states |= 1 << k
-        return states
 
 
 @final
@@ -322,12 +311,6 @@ class KeyTree(Generic[V]):
             return _matching(self._root, chunks)
         return _including(self._root, _Question(chunks, COVERED))
 
-    def included_by(self, expr: str) -> list[TreeEntry[V]]:
-        """List the entries that `expr` includes: those that match nothing else."""
-        if "*" not in expr:
-            entry = self.entry(expr)
-            return [] if entry is None else [entry]
-        return _walk(self._root, _Question(expr.split("/"), COVERING))
 
 
 def _is_pattern(chunk: str) -> bool:
@@ -393,9 +376,8 @@ def _enter_loops(level: list[_Node[V]], loops: list[_Node[V]]) -> None:
 
 
 def _walk(root: _Node[V], asked: _Question) -> list[TreeEntry[V]]:
-    """The entries that the question meets, or that it covers."""
+    """The entries that the question meets."""
     entries: list[TreeEntry[V]] = []
-    floating = asked.floating() if asked.relation == COVERING else 0
     stack: list[tuple[_Node[V], int]] = [(root, asked.settle(1))]
     while stack:
         node, places = stack.pop()
@@ -406,11 +388,7 @@ def _walk(root: _Node[V], asked: _Question) -> list[TreeEntry[V]]:
             entries.append(node.entry)
         stay = places & asked.many
         if node.many is not None:
-            if asked.relation == MEETING:
-                stack.append((node.many, asked.flood(places)))
-            elif stay or places & floating:
-                # To be covered, a `**` is one more thing that a `**` must lie on.
-                stack.append((node.many, asked.settle(stay | (places & floating))))
+            stack.append((node.many, asked.flood(places)))
         if node.one is not None:
             below = ((places & asked.related("*")) << 1) | stay
             if below:

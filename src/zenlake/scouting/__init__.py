@@ -6,12 +6,11 @@ arguments. A role is its flag, as in a matcher: router 1, peer 2, client 4.
 
 from __future__ import annotations
 
-from zenlake.scouting.autoconnect import DEFAULT_ROLES, Autoconnect, gossip_delay
+from zenlake.scouting.autoconnect import Autoconnect, gossip_delay
 from zenlake.scouting.gossip import Gossip
 from zenlake.scouting.scout import DiscoveredNode, HelloResponder, ScoutSender, is_loopback
 
 __all__ = [
-    "DEFAULT_ROLES",
     "Autoconnect",
     "DiscoveredNode",
     "Gossip",

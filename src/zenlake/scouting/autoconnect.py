@@ -13,15 +13,7 @@ from zenlake.config.model_scouting import GossipScouting, MulticastScouting, Str
 from zenlake.errors import ConfigError
 from zenlake.values.whatami import WhatAmI
 
-__all__ = ["DEFAULT_ROLES", "MAX_GOSSIP_DELAY", "Autoconnect", "gossip_delay", "greater"]
-
-_ALL: Final = WhatAmI.ROUTER.value | WhatAmI.PEER.value | WhatAmI.CLIENT.value
-DEFAULT_ROLES: Final[dict[int, int]] = {
-    WhatAmI.ROUTER.value: 0,
-    WhatAmI.PEER.value: _ALL,
-    WhatAmI.CLIENT.value: _ALL,
-}
-"""The roles that a node of each role connects to, where its configuration says nothing."""
+__all__ = ["MAX_GOSSIP_DELAY", "Autoconnect", "gossip_delay", "greater"]
 
 MAX_GOSSIP_DELAY: Final = 0.1
 _STRATEGIES: Final = ("always", "greater-zid")

@@ -271,11 +271,6 @@ class Writer:
         """All that was written, as one piece."""
         return b"".join(self.parts)
 
-    def rollback(self, parts: int, size: int) -> None:
-        """Forget what was written since there were `parts` pieces and `size` bytes."""
-        del self.parts[parts:]
-        self.size = size
-
     def u8(self, value: int) -> None:
         """One byte."""
         if value < 0 or value > 255:

@@ -20,7 +20,6 @@ from zenlake.xrce.codec import (
     Commit,
     Declare,
     ForgetPublisher,
-    ForgetResource,
     ForgetSelection,
     ForgetSubscriber,
     Hello,
@@ -250,14 +249,6 @@ class Client:
         if thing.id % 2:
             declarations.append(ForgetSelection(sid=thing.id))
         return declarations
-
-    def forget_resource(self, uri: str) -> list[Declaration]:
-        """What has to be declared so that a resource has no number any more."""
-        rid = self._ids.pop(uri, None)
-        if rid is None:
-            return []
-        self.names.pop(rid, None)
-        return [ForgetResource(rid=rid)]
 
     # --------------------------------------------------------------------------------- samples
 

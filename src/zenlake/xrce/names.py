@@ -20,7 +20,6 @@ from zenlake.errors import DecodeError
 
 #: Characters of a name; matching costs the product of two lengths.
 NAME_MAX: Final = 1024
-TAGS: Final = frozenset({"transient", "persistent"})
 STYLES: Final = ("zenoh://", "//", "/", "")
 #: The durability that a tag stands for, as property 8 counts it.
 DURABILITY: Final = {"transient": 1, "persistent": 2}

@@ -59,9 +59,8 @@ from zenlake.xrce.properties import (
     value_of,
 )
 
-__all__ = ["CLOSED", "CLOSING", "NEVER", "OPEN", "OPENING", "STATES", "XrceSession", "written"]
+__all__ = ["CLOSED", "CLOSING", "NEVER", "OPEN", "OPENING", "XrceSession", "written"]
 
-STATES: Final = ("closed", "opening", "open", "closing")
 
 #: Seconds between two pings that measure the conduit.
 PING_EVERY: Final = 5.0

@@ -11,7 +11,6 @@ from zenlake.lake.model.status import (
     STATUS,
     LakeStatus,
     TableStatus,
-    committed_offsets,
     read_status,
     write_status,
 )
@@ -38,14 +37,12 @@ def test_a_status_replaces_the_one_before_and_tells_a_journal_what_it_may_drop(
     tmp_path: Path,
 ) -> None:
     assert read_status(tmp_path) is None
-    assert committed_offsets(tmp_path, "j") is None
     for rows in (1, 2):
         write_status(tmp_path, LakeStatus(rows=rows, committed={"j": (5, rows)}))
     found = read_status(tmp_path)
     assert found is not None
     assert found.rows == 2
-    assert committed_offsets(tmp_path, "j") == (5, 2)
-    assert committed_offsets(tmp_path, "another") is None
+    assert found.committed == {"j": (5, 2)}
     assert [path.name for path in tmp_path.iterdir()] == [STATUS]
 
 

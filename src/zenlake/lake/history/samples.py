@@ -137,11 +137,6 @@ class History:
         near = set(self._needed(snapshot, sought))
         return [path for path in within if path in near or self._files.is_wild(path)]
 
-    def rows_in(self, snapshot: LakeSnapshot, paths: list[str]) -> int:
-        """How many rows files have, at most."""
-        chosen = pc.is_in(snapshot.files["path"], pa.array(paths, pa.string()))
-        return int(pc.sum(snapshot.files.filter(chosen)["num_records"]).as_py() or 0)
-
     def samples(
         self,
         snapshot: LakeSnapshot,

@@ -6,8 +6,6 @@ one before. Reading it needs neither Spark nor a table format:
     status = read_status("zenlake-data/lake")
     if status is not None:
         print(status.rows, status.lag, status.freshness, status.quarantine)
-
-`committed_offsets` is for the retention of a journal: which rows every table has safely.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ __all__ = [
     "STATUS",
     "LakeStatus",
     "TableStatus",
-    "committed_offsets",
     "read_status",
     "write_status",
 ]
@@ -155,13 +152,3 @@ def write_status(lake: str | Path, status: LakeStatus) -> None:
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
-
-
-def committed_offsets(lake: str | Path, journal: str) -> tuple[int, ...] | None:
-    """Of each partition of a journal, by its id: the offset below which every table has all.
-
-    None where this lake does not know the journal. What is returned may be older than the
-    tables, never newer, so a journal may drop every row below it.
-    """
-    status = read_status(lake)
-    return None if status is None else status.committed.get(journal)
