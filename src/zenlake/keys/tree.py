@@ -312,7 +312,6 @@ class KeyTree(Generic[V]):
         return _including(self._root, _Question(chunks, COVERED))
 
 
-
 def _is_pattern(chunk: str) -> bool:
     return "$*" in chunk and not chunk.startswith("@")
 

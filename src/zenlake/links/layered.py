@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 
 from zenlake.errors import LinkError
 from zenlake.links.link import LinkListener, OnData, OnLink, OnLost, UnicastLink
+from zenlake.links.refusals import RefusalLog
 
 __all__ = ["LayeredLink", "LayeredListener", "opened_in_time"]
 
@@ -257,14 +258,13 @@ class LayeredListener(LinkListener):
         loop: asyncio.AbstractEventLoop,
         on_link: OnLink,
         wrap: Callable[[UnicastLink], Awaitable[LayeredLink]],
-        refused: Callable[[UnicastLink, Exception], None],
     ) -> None:
         self.inner: LinkListener | None = None
         """The listener of the inner links, set once it is open."""
         self._loop = loop
         self._on_link = on_link
         self._wrap = wrap
-        self._refused = refused
+        self._refusals = RefusalLog()
         #: Those in the middle of their agreement, the oldest first, and where each comes from.
         self._knocking: dict[asyncio.Task[None], str] = {}
         #: How many were given up for others that came later.
@@ -310,7 +310,7 @@ class LayeredListener(LinkListener):
             link = await self._wrap(inner)
         except LinkError as error:
             inner.close()
-            self._refused(inner, error)
+            self._refusals.warn(f"not let in: {error}")
             return
         except BaseException:
             inner.close()

@@ -27,6 +27,7 @@ from zenlake.links.link import LinkListener, OnLink, UnicastLink, reason
 from zenlake.links.options import only_inet
 from zenlake.links.quic_internals import ServerProtocol
 from zenlake.links.quic_side import QuicLink, QuicSide
+from zenlake.links.refusals import RefusalLog
 from zenlake.links.tls import named_locators
 from zenlake.values.locator import EndPoint
 
@@ -176,7 +177,7 @@ class _Server(ServerProtocol):
             if side in self._knocking and side.opened.done() and not side.opened.cancelled():
                 error = side.opened.exception()
                 if error is not None:
-                    log.warning("not let in: %s: %s", address_text(side.peer), error)
+                    self._listening.refusals.warn(f"not let in: {address_text(side.peer)}: {error}")
             self._knocking.discard(side)
             self._living.discard(side)
             if self._shut:
@@ -196,6 +197,7 @@ class _QuicListener(LinkListener):
     def __init__(self, endpoint: EndPoint, tls: TlsCredentials, on_link: OnLink) -> None:
         self.tls = tls
         self.on_link = on_link
+        self.refusals = RefusalLog()
         self._endpoint = endpoint
         self._servers: list[_Server] = []
         self._places: list[str] = []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import logging
 import select
 import socket
 import threading
@@ -19,6 +18,7 @@ from typing import Final, final
 from zenlake.errors import LinkError
 from zenlake.links.interfaces import interfaces_at
 from zenlake.links.link import MAX_BATCH, OnData, OnLost, UnicastLink, reason
+from zenlake.links.refusals import RefusalLog
 
 __all__ = ["READ_SIZE", "StreamAcceptor", "StreamLink"]
 
@@ -33,8 +33,6 @@ ACCEPTS_AT_ONCE: Final = 32
 """How many connections are accepted before other callbacks of the loop run."""
 BREATH: Final = 0.2
 """How many seconds to wait when the process has no more descriptors for connections."""
-
-log = logging.getLogger("zenlake.links")
 
 
 @final
@@ -285,6 +283,7 @@ class StreamAcceptor:
         self.sock = sock
         self._loop = loop
         self._on_socket = on_socket
+        self._refusals = RefusalLog()
         self._closed = False
         self._rest: asyncio.TimerHandle | None = None
         loop.add_reader(sock.fileno(), self._acceptable)
@@ -312,9 +311,9 @@ class StreamAcceptor:
                 continue
             except OSError as error:
                 if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    log.warning("cannot take a connection: %s", reason(error))
+                    self._refusals.warn(f"cannot take a connection: {reason(error)}")
                     return
-                log.warning("no connection can be taken for now: %s", reason(error))
+                self._refusals.warn(f"no connection can be taken for now: {reason(error)}")
                 self._loop.remove_reader(self.sock.fileno())
                 self._rest = self._loop.call_later(BREATH, self._rested)
                 return

@@ -275,7 +275,7 @@ class _TlsListener(LayeredListener):
         tls: TlsCredentials,
         protocol: str,
     ) -> None:
-        super().__init__(loop, on_link, self._secured, _refused)
+        super().__init__(loop, on_link, self._secured)
         self._endpoint = endpoint
         self._protocol = protocol
         self._tls = tls
@@ -303,7 +303,3 @@ def named_locators(endpoint: EndPoint, protocol: str, bound: list[str]) -> list[
         ports = dict.fromkeys(locator.rpartition(":")[2] for locator in bound)
         return [str(Locator(protocol, f"{endpoint.host}:{port}")) for port in ports]
     return [f"{protocol}/{locator.partition('/')[2]}" for locator in bound]
-
-
-def _refused(inner: UnicastLink, error: Exception) -> None:
-    log.warning("not let in: %s", error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from typing import Final, final
 
 from wsproto import ConnectionType, WSConnection
@@ -37,8 +36,6 @@ IDLE_FRAMES: Final = 256
 """How many pings and empty pieces may come without a batch: keep-alives are batches."""
 IN_ORDER: Final = (1000, 1001, 1005)
 """The codes of goodbyes without a fault."""
-
-log = logging.getLogger("zenlake.links")
 
 
 async def connect(
@@ -206,7 +203,7 @@ class WebSocketLink(LayeredLink):
 @final
 class _WebSocketListener(LayeredListener):
     def __init__(self, loop: asyncio.AbstractEventLoop, on_link: OnLink, protocol: str) -> None:
-        super().__init__(loop, on_link, self._agreed, _refused)
+        super().__init__(loop, on_link, self._agreed)
         self._protocol = protocol
 
     def locators(self) -> list[str]:
@@ -218,7 +215,3 @@ class _WebSocketListener(LayeredListener):
     async def _agreed(self, inner: UnicastLink) -> WebSocketLink:
         link = WebSocketLink(inner, self._loop, self._protocol)
         return await opened_in_time(link, self._loop, self._loop.time() + AGREEMENT)
-
-
-def _refused(inner: UnicastLink, error: Exception) -> None:
-    log.warning("not let in: %s", error)

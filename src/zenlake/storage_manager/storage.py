@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from zenlake.clock import NTP64
 from zenlake.clock.backoff import Backoff
+from zenlake.clock.throttle import Throttle
 from zenlake.engine.handlers import BatchCallback
 from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import includes, intersects, is_wild
@@ -84,6 +85,7 @@ class Storage:
         #: The number of the newest update at some moments, for telling how old others are.
         self._marks: deque[tuple[int, float]] = deque(maxlen=10_000)
         self._failure = ""
+        self._throttle = Throttle()
         self.read_only = read_only
         if volume is not None:
             self._contents.load(volume.entries(), volume.wide())
@@ -259,6 +261,7 @@ class Storage:
                 with self._changed:
                     if self._failure:
                         log.warning("storage '%s' writes again", self.name)
+                        self._throttle.forget(self._failure)
                         self._failure = ""
                     self._contents.written(batch)
                     self.counts.written += len(batch.entries) + len(batch.samples)
@@ -269,9 +272,10 @@ class Storage:
     def _failed(self, error: Exception) -> None:
         with self._changed:
             self.counts.failures += 1
-            if str(error) != self._failure:
-                self._failure = str(error)
-                log.warning("storage '%s' cannot write, and goes on trying: %s", self.name, error)
+            self._failure = str(error)
+            line = self._throttle.line(time.monotonic(), self._failure)
+            if line is not None:
+                log.warning("storage '%s' cannot write, and goes on trying: %s", self.name, line)
 
     def _rest(self, seconds: float) -> None:
         end = time.monotonic() + seconds

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from zenlake.clock.throttle import Throttle
 from zenlake.engine.loop import LoopThread
 from zenlake.errors import LinkError, ZError
 from zenlake.links.link import LinkListener, UnicastLink
@@ -53,6 +54,7 @@ class RunningBroker:
         self.thread = thread or LoopThread()
         self._owns_thread = thread is None
         self._listening: list[LinkListener] = []
+        self._throttle = Throttle()
         self._wires: dict[Port, tuple[UnicastLink, Wire]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = float("inf")
@@ -190,7 +192,9 @@ class RunningBroker:
         try:
             self.broker.values.commit()
         except (OSError, ZError) as error:
-            log.error("values are not kept, and tried again: %s", error)
+            line = self._throttle.line(now, str(error))
+            if line is not None:
+                log.error("values are not kept, and tried again: %s", line)
         for port in self.broker.flush(now):
             out, port.out = port.out, []
             known = self._wires.get(port)
