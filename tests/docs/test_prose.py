@@ -139,7 +139,7 @@ def follow(page: Path, language: str, folder: Path) -> None:
 
 
 #: What these print depends on programs beside them, which may need a moment for the command before.
-READS = re.compile(r"(?:\./)?zenlake (?:diff|get|journal|ledger|ls|status|tree)\b")
+READS = re.compile(r"(?:\./)?zenlake (?:diff|get|journal|ledger|ls|status|tree|xrce pull)\b")
 READ_AGAIN_SECONDS = 20.0
 
 
