@@ -247,6 +247,25 @@ def test_a_range_of_time_that_does_not_parse_is_answered_with_an_error(tmp_path:
         assert b"brackets" in reply.err.payload.to_bytes()
 
 
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ("_tim=[now(-1h)..]", b"'_time'"),
+        ("_filter=a<1", b"a lake"),
+        ("_sql=SELECT 1", b"@lake/sql"),
+    ],
+)
+def test_a_recorder_refuses_a_parameter_that_it_does_not_obey(
+    tmp_path: Path, parameters: str, words: bytes
+) -> None:
+    with recording(tmp_path) as (_, other):
+        probe(other, "r/a")
+        (reply,) = other.get(f"r/a?{parameters}")
+        assert reply.err is not None
+        assert words in reply.err.payload.to_bytes()
+        assert list(other.get("r/a?tim=1;_anyke;_max=1")) == []
+
+
 def test_the_watermark_is_told_as_it_moves(tmp_path: Path) -> None:
     with (
         recording(tmp_path) as (recorder, other),

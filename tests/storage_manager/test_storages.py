@@ -447,3 +447,16 @@ def test_an_acknowledged_put_is_published_once_where_two_routers_store_its_key(
             "s/end",
         ]
         until(lambda: len(values(client, "s/**")) == 7)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"), [("_tim=[now(-1h)..]", "'_time'"), ("_filter=a<1", "a lake")]
+)
+def test_a_storage_refuses_a_parameter_that_it_does_not_obey(
+    router: zenlake.Session, parameters: str, words: str
+) -> None:
+    router.put("s/a", "1")
+    (reply,) = router.get(f"s/a?{parameters}", timeout=SECONDS)
+    assert reply.err is not None
+    assert words in reply.err.payload.to_string()
+    assert values(router, "s/a?tim=1;_anyke;_max=1") == {"s/a": "1"}

@@ -15,30 +15,18 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from zenlake.errors import SelectorError
+from zenlake.keys.query_parameters import KNOWN, LAKE
 
 if TYPE_CHECKING:
     from zenlake.keys.time_range import TimeRange
 
-__all__ = ["ANY_KEY_EXPR", "LAKE", "TIME", "IntoParameters", "Parameters"]
+__all__ = ["ANY_KEY_EXPR", "TIME", "IntoParameters", "Parameters"]
 
 TIME: Final = "_time"
 """The range of time asked for."""
 
 ANY_KEY_EXPR: Final = "_anyke"
 """Replies may come on keys outside the question."""
-
-LAKE: Final = (
-    "_time",
-    "_asof",
-    "_filter",
-    "_project",
-    "_agg",
-    "_order",
-    "_limit",
-    "_as",
-    "_proof",
-)
-"""What a lake answers to. A query with one of these is left to it where it records the keys."""
 
 
 class Parameters:
@@ -149,8 +137,12 @@ class Parameters:
         return value is not None and value != "false"
 
     def asks_lake(self) -> bool:
-        """Whether one of them is for a lake."""
-        return any(name in LAKE for name, _ in self)
+        """Return True if one of them is for a lake to answer, or for a lake to refuse.
+
+        A name that begins with `_` and that nobody knows is refused once: by the lake, where
+        there is one.
+        """
+        return any(name in LAKE or (name[:1] == "_" and name not in KNOWN) for name, _ in self)
 
     def time_range(self) -> TimeRange | None:
         """Return the range of `_time`, or None; raise `SelectorError` if it does not parse."""

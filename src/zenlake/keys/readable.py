@@ -15,6 +15,7 @@ from typing import Final
 from zenlake.errors import KeyExprError, SelectorError
 from zenlake.keys.matching import check, includes
 from zenlake.keys.parameters import Parameters
+from zenlake.keys.query_parameters import LAKE
 from zenlake.records import record
 
 __all__ = ["ALL_KEYS", "READABLE", "ReadableChoice", "ReadableKeys", "asks_of_many"]
@@ -107,7 +108,9 @@ ALL_KEYS: Final = ReadableKeys()
 def asks_of_many(key: str, parameters: str) -> bool:
     """Whether answers to a question may tell of keys that their own does not show."""
     first = key.partition("/")[0]
-    return first in _TELLING or ("_" in parameters and Parameters(parameters).asks_lake())
+    return first in _TELLING or (
+        "_" in parameters and any(name in LAKE for name, _ in Parameters(parameters))
+    )
 
 
 def _read(text: str) -> list[tuple[ReadableChoice, ...]]:

@@ -16,6 +16,7 @@ from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.engine.claims import HISTORY, NEWEST
 from zenlake.errors import LocalError, SelectorError, ZError
 from zenlake.ext.ack_duty import DURABLE, LAST, VOLATILE, AckDuty
+from zenlake.ext.parameter_check import demand_understood
 from zenlake.keys import includes, is_wild
 from zenlake.newest import Entry
 from zenlake.node.queries.replies import is_over, would_wait
@@ -73,6 +74,8 @@ class StorageReplies:
             if not query.incoming.body.parameters and self._at_once(query):
                 self._reply_value(query)
                 query.drop()
+            elif not self._is_mine(query):
+                query.drop()
             elif query.parameters.flag(ACK_PUT):
                 if self._duty.is_here(str(query.key_expr)):
                     self._later(query, self._acknowledge)
@@ -83,6 +86,17 @@ class StorageReplies:
                 self._later(query, self._answer)
         except ZError as error:
             self._refuse(query, error)
+
+    def _is_mine(self, query: Query) -> bool:
+        """Return False if a lake answers; raise `SelectorError` for what a storage refuses."""
+        parameters = query.parameters
+        if parameters.asks_lake() and any(
+            self._claims.left_to_lake(expr)
+            for expr in (query._incoming.key, self._storage.key_expr)
+        ):
+            return False
+        demand_understood(parameters, "storage")
+        return True
 
     def _at_once(self, query: Query) -> bool:
         """Whether nothing of an answer has to wait: neither for a volume nor for its reader."""

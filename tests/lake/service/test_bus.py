@@ -220,6 +220,7 @@ def test_the_past_has_the_values_of_then_and_respects_deletions(world: World) ->
         ("_filter=a=1;_filter=a=2", "'_filter' occurs 2 times"), ("_project=a,,b", "a,,b"),
         ("_filter=a LIKE '" + "%" * 5000 + "'", "at most 4096"), ("_time=yesterday", "brackets"),
         ("_filter=a=1;_agg=avg(key())", "key()"), ("_agg=avg(a);_project=b", "'_project'"),
+        ("_tim=[now(-1h)..]", "'_time'"), ("_time=[now(-1h)..];_limt=1", "'_limit'"),
     ],
 )  # fmt: skip
 def test_errors_name_the_text_that_is_at_fault(world: World, parameters: str, named: str) -> None:

@@ -31,6 +31,7 @@ from zenlake.engine.claims import JOURNAL, LAKE, NOTHING, Claim
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
 from zenlake.ext import ack_duty
 from zenlake.ext.ack_duty import AckDuty
+from zenlake.ext.parameter_check import demand_understood
 from zenlake.journal.ingest.rows import timestamp_of
 from zenlake.journal.reading.wire_sources import wire_source
 from zenlake.journal.schema import DELETE
@@ -38,9 +39,7 @@ from zenlake.journal.serving.documents import Documents, admin_root, root_of, wa
 from zenlake.journal.serving.latest import COLUMNS
 from zenlake.journal.serving.offsets import OffsetReplies
 from zenlake.journal.serving.readers import demand_all_keys, readable_ledger, readable_manifest
-from zenlake.keys import Parameters, intersects, is_wild
-from zenlake.keys.parameters import LAKE as LAKE_PARAMETERS
-from zenlake.keys.parameters import TIME
+from zenlake.keys import intersects, is_wild
 from zenlake.keys.readable import ReadableKeys
 from zenlake.node.incidents import DENIED
 from zenlake.node.inspection.view import is_within
@@ -230,6 +229,7 @@ class JournalReplies:
         """Reply to a query for the journal's own documents."""
         selector = str(query.key_expr)
         try:
+            demand_understood(query.parameters, "@journal")
             if selector.startswith(f"{self._root}/rows"):
                 self._later(query, self._offsets.rows)
             elif selector.startswith(f"{self._root}/segments/"):
@@ -273,29 +273,19 @@ class JournalReplies:
         """Reply to a query for keys that are recorded."""
         try:
             parameters = query.parameters
+            if self._lake and parameters.asks_lake():
+                return
+            demand_understood(parameters, "recorder")
             if parameters.flag("_ack_put"):
                 if self._duties[number].is_here(str(query.key_expr)):
                     self._later(query, self._acknowledge)
                 return
-            if self._lake and parameters.asks_lake():
-                return
             if parameters.time_range() is None:
-                self._demand_plain(parameters)
                 self._reply_latest(query, number)
             elif self._time:
-                self._demand_plain(parameters)
                 self._later(query, lambda query: self._past(query, number))
         except ZError as error:
             self._refuse(query, error)
-
-    def _demand_plain(self, parameters: Parameters) -> None:
-        """Refuse what only a lake understands: a reply that ignores it would be wrong."""
-        for name, _ in parameters:
-            if name in LAKE_PARAMETERS and name not in (TIME, "_limit"):
-                raise SelectorError(
-                    f"'{name}' is answered by a lake, and none serves '{self._journal.name}' now; "
-                    "start `zenlake up`, or `zenlake lake run -e` with this router"
-                )
 
     def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
         """Reply on another thread: disks are slow, and others wait."""

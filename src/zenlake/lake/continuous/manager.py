@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from zenlake.errors import LocalError, ZError
+from zenlake.ext.parameter_check import demand_understood
 from zenlake.keys import intersects
 from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.continuous.backtest import instant_of, span_of, trial
@@ -287,10 +288,11 @@ class ContinuousQueries:
 
     def _queried(self, query: Query, kind: Kind) -> None:
         asking = str(query.key_expr)
-        if kind == "alert" and query.parameters.interpreted("_time") is not None:
-            self._try_later(query, asking)
-            return
         try:
+            demand_understood(query.parameters, ROOTS[kind])
+            if kind == "alert" and "_time" in query.parameters:
+                self._try_later(query, asking)
+                return
             readable = ReadableKeys.in_parameters(query.parameters)
         except ZError as error:
             refuse(query, error)

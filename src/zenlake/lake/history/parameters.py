@@ -23,7 +23,7 @@ from zenlake.expr.parse import parse as parse_condition
 from zenlake.expr.parse import parse_term
 from zenlake.expr.tree import NUMBER, ExprError, Node, Term
 from zenlake.keys import Parameters, ResolvedRange
-from zenlake.keys.parameters import LAKE
+from zenlake.keys.query_parameters import LAKE
 from zenlake.keys.time_range import UNITS, moment_of
 
 __all__ = [

@@ -28,10 +28,10 @@ import pyarrow as pa
 
 from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import LocalError, SelectorError, ZError
+from zenlake.ext.parameter_check import demand_understood
 from zenlake.journal.ledger.proof import ALWAYS, proven
 from zenlake.journal.reading.lists import holds_of_each
 from zenlake.keys import ResolvedRange, intersects, is_wild
-from zenlake.keys.parameters import LAKE
 from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.history.answer import (
     ARROW,
@@ -221,6 +221,7 @@ class BusAnswers:
 
     def _answer(self, query: Query, number: int) -> None:
         now = time.time_ns()
+        demand_understood(query.parameters, "lake")
         selection = selection_of(query.parameters, now)
         if selection is None:
             return
@@ -325,9 +326,7 @@ class BusAnswers:
 
     def _sql(self, query: Query, key: str, access: RowAccess) -> None:
         parameters = query.parameters
-        for name in LAKE:
-            if name in parameters and name not in ("_as", "_proof"):
-                raise SelectorError(f"'{name}' is for questions about keys; say it in the SELECT")
+        demand_understood(parameters, "@lake/sql")
         form = form_of(parameters.interpreted("_as"))
         parameter = parameters.interpreted("_sql")
         payload = query.payload
@@ -375,6 +374,7 @@ class BusAnswers:
         return {"tables": versions, **proof}
 
     def _tables(self, query: Query) -> None:
+        demand_understood(query.parameters, "@lake/tables")
         asked = str(query.key_expr)
         lake = self._service.lake
         readable = ReadableKeys.in_parameters(query.parameters)
