@@ -231,6 +231,37 @@ def test_the_past_is_answered_until_a_lake_does(tmp_path: Path) -> None:
         until(lambda: past() != [])
 
 
+def test_the_past_comes_in_the_order_of_time_with_its_sources_and_within_a_limit(
+    tmp_path: Path,
+) -> None:
+    with recording(tmp_path, partitions=2) as (recorder, other):
+        probe(other, "r/a")
+        early, late = other.new_timestamp(), other.new_timestamp()
+        other.put("r/a", "late", timestamp=late)
+        other.put("r/b", "early", timestamp=early)
+        with publisher(other, "r/c") as numbered:
+            numbered.put("numbered")
+            until_rows(recorder, 3)
+
+        def past(more: str = "") -> list[zenlake.Sample]:
+            found = other.get(f"r/**?_time=[now(-1h)..]{more}", timeout=20)
+            return [reply.ok for reply in found if reply.ok]
+
+        samples = past()
+        assert [one.payload.to_string() for one in samples] == ["early", "late", "numbered"]
+        assert [one.source_info is not None for one in samples] == [False, False, True]
+        source = samples[2].source_info
+        assert source is not None
+        assert source.source_sn == 0
+        assert [one.payload.to_string() for one in past(";_limit=2")] == ["early", "late"]
+        assert past(";_limit=0") == []
+        (first,) = other.get("r/**?_limit=1", timeout=20)
+        assert first.ok is not None
+        assert first.ok.payload.to_string() == "early"
+        (refused,) = other.get("r/**?_limit=many", timeout=20)
+        assert refused.err is not None
+
+
 def test_a_recorder_may_be_told_to_answer_nothing(tmp_path: Path) -> None:
     with recording(tmp_path, answer=False) as (recorder, other):
         probe(other, "r/a")

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from tests.lake.journals import Here
 from zenlake.clock import Hlc, ZenohId
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.ingest.columns import ColumnSink
-from zenlake.journal.serving.serve import REPLY_COLUMNS, reply_sample
+from zenlake.journal.serving.past import COLUMNS, reply_rows
 from zenlake.journal.transfer.export import to_mcap, to_parquet
 from zenlake.journal.transfer.imports import from_mcap, from_parquet
 from zenlake.lake import LakeConfig, Pipeline
@@ -236,9 +237,8 @@ def reply_from_tables(place: Path, query: zenlake.Query) -> None:
 
 def reply_from_journal(place: Path, query: zenlake.Query) -> None:
     """Reply with the rows of the journal, as a recorder does."""
-    for batch in Journal.open(place / "journal").scan(columns=REPLY_COLUMNS):
-        for row in batch.to_pylist():
-            reply_sample(query, row)
+    for batch in Journal.open(place / "journal").scan(columns=COLUMNS):
+        reply_rows(query, pa.Table.from_batches([batch]), lambda: False)
 
 
 few = settings(max_examples=15, deadline=None)

@@ -25,6 +25,9 @@ __all__ = ["ANY_KEY_EXPR", "TIME", "IntoParameters", "Parameters"]
 TIME: Final = "_time"
 """The range of time asked for."""
 
+LIMIT: Final = "_limit"
+"""How many samples are asked for."""
+
 ANY_KEY_EXPR: Final = "_anyke"
 """Replies may come on keys outside the question."""
 
@@ -143,6 +146,15 @@ class Parameters:
         there is one.
         """
         return any(name in LAKE or (name[:1] == "_" and name not in KNOWN) for name, _ in self)
+
+    def limit(self) -> int | None:
+        """Return the number of `_limit`, or None; raise `SelectorError` for what is none."""
+        text = self.interpreted(LIMIT)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise SelectorError(f"{LIMIT}={text}: write a number of samples")
+        return int(text)
 
     def time_range(self) -> TimeRange | None:
         """Return the range of `_time`, or None; raise `SelectorError` if it does not parse."""

@@ -1,43 +1,39 @@
 """The answers of a storage: values, history, and acknowledged puts.
 
 The value of one key that lies in memory is answered at once; whatever may wait for a volume, or
-for a reader that is slow, is answered by threads of its own (`engine/asker_lanes`).
+for a reader that is slow, is answered by threads of its own (`ext/query_service`).
 """
 
 from __future__ import annotations
 
-import json
-import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.engine.claims import HISTORY, NEWEST
-from zenlake.errors import LocalError, SelectorError, ZError
+from zenlake.errors import LocalError, ZError
 from zenlake.ext.ack_duty import DURABLE, LAST, VOLATILE, AckDuty
 from zenlake.ext.parameter_check import demand_understood
+from zenlake.ext.query_service import QueryService, acknowledge
 from zenlake.keys import includes, is_wild
 from zenlake.newest import Entry
-from zenlake.node.queries.replies import is_over, would_wait
+from zenlake.node.queries.replies import would_wait
 from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
 from zenlake.storage_manager.stored_replies import reply_entries
 
 if TYPE_CHECKING:
     from zenlake.api.query import Query
     from zenlake.api.session import Session
+    from zenlake.clock import Timestamp
     from zenlake.storage_manager.storage import Storage
 
 __all__ = ["StorageReplies"]
 
-log = logging.getLogger("zenlake.storage_manager")
 
-JSON: Final = "application/json"
 ACK_PUT: Final = "_ack_put"
 #: How many threads answer for one storage, and how many of them for one asker.
 THREADS: Final = 16
 SHARE: Final = 4
-LIMIT: Final = "_limit"
 
 
 class StorageReplies:
@@ -47,8 +43,7 @@ class StorageReplies:
         """Begin to answer."""
         self._storage = storage
         self._session = session
-        self._closed = False
-        self._lanes = AskerLanes(f"zenlake storage {storage.name}", THREADS, SHARE)
+        self._service = QueryService(f"storage {storage.name}", THREADS, SHARE)
         past = HISTORY if storage.settings.history == "all" else NEWEST
         self._claims = session.runtime.claims
         self._claim = self._claims.claim(storage.key_expr, HISTORY, past)
@@ -59,14 +54,19 @@ class StorageReplies:
             storage.key_expr, self._asked, complete=storage.settings.complete
         )
 
+    @property
+    def refused(self) -> int:
+        """How many queries were answered with an error."""
+        return self._service.refused
+
     def close(self) -> None:
         """Answer no more; who is in the middle of many values gets no more of them."""
-        self._closed = True
+        self._service.closed = True
         self._claims.release(self._claim)
         self._duty.close()
         if not self._session.is_closed():
             self._queryable.undeclare()
-        self._lanes.close()
+        self._service.close()
 
     def _asked(self, query: Query) -> None:
         self._storage.counts.queries += 1
@@ -78,21 +78,20 @@ class StorageReplies:
                 query.drop()
             elif query.parameters.flag(ACK_PUT):
                 if self._duty.is_here(str(query.key_expr)):
-                    self._later(query, self._acknowledge)
+                    self._service.later(query, self._acknowledge)
             elif self._at_once(query):
                 self._answer(query)
                 query.drop()
             else:
-                self._later(query, self._answer)
+                self._service.later(query, self._answer)
         except ZError as error:
-            self._refuse(query, error)
+            self._service.refuse(query, error)
 
     def _is_mine(self, query: Query) -> bool:
         """Return False if a lake answers; raise `SelectorError` for what a storage refuses."""
         parameters = query.parameters
         if parameters.asks_lake() and any(
-            self._claims.left_to_lake(expr)
-            for expr in (query._incoming.key, self._storage.key_expr)
+            self._claims.left_to_lake(expr) for expr in (query.incoming.key, self._storage.key_expr)
         ):
             return False
         demand_understood(parameters, "storage")
@@ -115,34 +114,11 @@ class StorageReplies:
             reply_entries(query, [entry])
             self._storage.counts.replies += 1
 
-    def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
-        """Answer on a thread of the pool: a volume, or the asker, may be slow."""
-
-        def run() -> None:
-            try:
-                with query:
-                    try:
-                        answer(query)
-                    except (ZError, OSError) as error:
-                        self._refuse(query, error)
-            except ZError as error:
-                log.debug("storage '%s': a reply was lost: %s", self._storage.name, error)
-
-        if not self._lanes.submit(query.incoming.branch.query.source, run):
-            self._refuse(query, LocalError("too many queries wait already; ask again"))
-
-    def _refuse(self, query: Query, error: Exception) -> None:
-        self._storage.counts.refused += 1
-        try:
-            query.reply_err(json.dumps({"error": str(error)}), encoding=JSON)
-        except ZError as again:
-            log.debug("storage '%s': a query was not answered: %s", self._storage.name, again)
-
     def _answer(self, query: Query) -> None:
         storage = self._storage
         parameters = query.parameters
         asked = parameters.time_range()
-        limit = _limit(parameters.interpreted(LIMIT))
+        limit = parameters.limit()
         expr = str(query.key_expr)
         past = asked is not None
         batches: Iterable[list[Entry]]
@@ -158,7 +134,7 @@ class StorageReplies:
         lake = parameters.asks_lake()
         counts = storage.counts
         for entries in batches:
-            if self._closed or is_over(query.incoming):
+            if self._service.is_over(query):
                 return
             if not claims.has_one() or lake:
                 entries = [
@@ -174,35 +150,14 @@ class StorageReplies:
 
     def _acknowledge(self, query: Query) -> None:
         """Put the payload of a query under its key, and reply when the volume has it."""
+        acknowledge(self._session, query, self._stored)
+
+    def _stored(self, key: str, stamp: Timestamp, publish: Callable[[], None]) -> dict[str, object]:
         storage = self._storage
-        key = str(query.key_expr)
-        if is_wild(key):
-            raise SelectorError(f"'{key}' has wildcards: an acknowledged put is for one key")
         if storage.read_only:
             raise LocalError(f"storage '{storage.name}' is read_only")
         if not includes(storage.key_expr, key):
             raise LocalError(f"storage '{storage.name}' stores '{storage.key_expr}', not '{key}'")
-        payload = query.payload
-        stamp = self._session.new_timestamp()
-        self._session.put(
-            key,
-            b"" if payload is None else payload,
-            encoding=query.encoding,
-            attachment=query.attachment,
-            timestamp=stamp,
-        )
+        publish()
         storage.await_put(key, stamp)
-        query.reply(
-            key,
-            json.dumps({"storage": storage.name, "timestamp": str(stamp)}),
-            encoding=JSON,
-            timestamp=stamp,
-        )
-
-
-def _limit(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit()):
-        raise SelectorError(f"{LIMIT}={text!r}: write a number of samples")
-    return int(text)
+        return {"storage": storage.name}

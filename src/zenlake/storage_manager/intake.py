@@ -23,7 +23,7 @@ class StorageCounts:
     """What happened since a storage was opened."""
 
     __slots__ = (
-        "deletes", "failures", "outside", "puts", "queries", "refused", "replies", "written",
+        "deletes", "failures", "outside", "puts", "queries", "replies", "written",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -32,8 +32,6 @@ class StorageCounts:
         self.deletes: int = 0
         self.queries: int = 0
         self.replies: int = 0
-        #: Queries that were answered with an error.
-        self.refused: int = 0
         #: Samples that were not stored: their key is not below `strip_prefix`.
         self.outside: int = 0
         #: Entries and samples that the volume has taken.

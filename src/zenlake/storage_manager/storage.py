@@ -135,7 +135,7 @@ class Storage:
                 "deletes": self.counts.deletes,
                 "queries": self.counts.queries,
                 "replies": self.counts.replies,
-                "refused": self.counts.refused,
+                "refused": self._answers.refused,
                 "outside": self.counts.outside,
                 "written": self.counts.written,
                 "failures": self.counts.failures,

@@ -21,30 +21,29 @@ import json
 import logging
 import threading
 import time as clock
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from zenlake.api.row_replies import reply_row
+import pyarrow as pa
+
 from zenlake.clock.zid import ZenohId
 from zenlake.engine.claims import JOURNAL, LAKE, NOTHING, Claim
-from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
+from zenlake.errors import ZError
 from zenlake.ext import ack_duty
 from zenlake.ext.ack_duty import AckDuty
 from zenlake.ext.parameter_check import demand_understood
+from zenlake.ext.query_service import JSON, QueryService, acknowledge
 from zenlake.journal.ingest.rows import timestamp_of
-from zenlake.journal.reading.wire_sources import wire_source
-from zenlake.journal.schema import DELETE
+from zenlake.journal.reading.lists import holds_of_each
 from zenlake.journal.serving.documents import Documents, admin_root, root_of, watermark_json
-from zenlake.journal.serving.latest import COLUMNS
 from zenlake.journal.serving.offsets import OffsetReplies
+from zenlake.journal.serving.past import COLUMNS, ordered, reply_rows
 from zenlake.journal.serving.readers import demand_all_keys, readable_ledger, readable_manifest
 from zenlake.keys import intersects, is_wild
 from zenlake.keys.readable import ReadableKeys
 from zenlake.node.incidents import DENIED
 from zenlake.node.inspection.view import is_within
-from zenlake.node.sample import wire_timestamp
-from zenlake.recorded.encoding import schema_bytes, wire_encoding
+from zenlake.recorded.encoding import wire_encoding
 from zenlake.recorded.time_bounds import TimeBounds
 from zenlake.routing.resources import TOKEN
 
@@ -59,17 +58,12 @@ if TYPE_CHECKING:
     from zenlake.journal.serving.latest import LatestValue
     from zenlake.node.sample import Sample
 
-__all__ = ["REPLY_COLUMNS", "JournalReplies", "reply_sample"]
+__all__ = ["JournalReplies"]
 
 log = logging.getLogger("zenlake.journal")
 
-JSON: Final = "application/json"
-MOST_WAITING: Final = 64
-"""How many queries may wait for a reply from disk."""
-
-WORKERS: Final = 2
-REPLY_COLUMNS: Final = [*COLUMNS, "source_zid", "source_eid", "source_sn"]
-"""The columns that a reply about the past is made of."""
+THREADS: Final = 4
+"""How many queries are answered from disk at once."""
 
 Matching = Callable[[str], "list[tuple[str, int, bytes, LatestValue]]"]
 
@@ -105,9 +99,7 @@ class JournalReplies:
         self._root = root_of(journal.name)
         self._offsets = OffsetReplies(journal, self._root)
         self._exprs = exprs
-        self._pool = ThreadPoolExecutor(WORKERS, "zenlake journal")
-        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
-        self._closed = False
+        self._service = QueryService(f"journal {journal.name}", THREADS)
         self._lake = False
         self._claims = session.runtime.claims
         self._claiming = threading.Lock()
@@ -138,7 +130,7 @@ class JournalReplies:
     def answer_keys(self) -> None:
         """Reply for the keys that are recorded, if that is wanted at all."""
         # Without replies there is nothing to claim.
-        if self._matching is None or self._keys or self._closed:
+        if self._matching is None or self._keys or self._service.closed:
             return
         self._duties = [
             AckDuty(self._session, expr, ack_duty.JOURNAL, complete=self._complete)
@@ -178,10 +170,10 @@ class JournalReplies:
 
     def close(self) -> None:
         """Reply no more."""
-        self._closed = True
+        self._service.closed = True
         self._offsets.close()
         self.withdraw_keys()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._service.close()
         if self._session.is_closed():
             return
         for queryable in self._declared:
@@ -231,16 +223,16 @@ class JournalReplies:
         try:
             demand_understood(query.parameters, "@journal")
             if selector.startswith(f"{self._root}/rows"):
-                self._later(query, self._offsets.rows)
+                self._service.later(query, self._offsets.rows)
             elif selector.startswith(f"{self._root}/segments/"):
                 demand_all_keys(query, "segments have the rows of all keys; read rows/** instead")
-                self._later(query, self._offsets.segment)
+                self._service.later(query, self._offsets.segment)
             elif selector == f"{self._root}/settled":
-                self._later(query, self._settled)
+                self._service.later(query, self._settled)
             else:
                 self._show(query, self._root)
         except ZError as error:
-            self._refuse(query, error)
+            self._service.refuse(query, error)
 
     def _settled(self, query: Query) -> None:
         self._settle()
@@ -253,7 +245,7 @@ class JournalReplies:
             try:
                 self._show(query, root)
             except ZError as error:
-                self._refuse(query, error)
+                self._service.refuse(query, error)
 
     def _show(self, query: Query, root: str) -> None:
         selector = str(query.key_expr)
@@ -278,61 +270,37 @@ class JournalReplies:
             demand_understood(parameters, "recorder")
             if parameters.flag("_ack_put"):
                 if self._duties[number].is_here(str(query.key_expr)):
-                    self._later(query, self._acknowledge)
+                    self._service.later(query, self._acknowledge)
                 return
             if parameters.time_range() is None:
                 self._reply_latest(query, number)
             elif self._time:
-                self._later(query, lambda query: self._past(query, number))
+                self._service.later(query, lambda query: self._past(query, number))
         except ZError as error:
-            self._refuse(query, error)
-
-    def _later(self, query: Query, answer: Callable[[Query], None]) -> None:
-        """Reply on another thread: disks are slow, and others wait."""
-        if not self._waiting.acquire(blocking=False):
-            self._refuse(query, LocalError(f"{MOST_WAITING} queries wait already; ask again"))
-            return
-
-        def run() -> None:
-            try:
-                with query:
-                    try:
-                        answer(query)
-                    except (ZError, OSError) as error:
-                        self._refuse(query, error)
-            except ZError as error:
-                log.debug("an answer to %s was lost: %s", query, error)
-            finally:
-                self._waiting.release()
-
-        try:
-            self._pool.submit(run)
-        except RuntimeError:  # closing
-            self._waiting.release()
-
-    def _refuse(self, query: Query, error: Exception) -> None:
-        refusal: dict[str, object] = {"error": str(error)}
-        if isinstance(error, JournalGap):
-            refusal |= {"partition": error.partition, "earliest": error.earliest}
-        try:
-            query.reply_err(json.dumps(refusal), encoding=JSON)
-        except ZError as again:
-            log.debug("%s was not answered: %s", query, again)
+            self._service.refuse(query, error)
 
     # ---------------------------------------------------------------------------------- keys
 
-    def _other_replies(self, key: str, number: int, *, past: bool) -> bool:
-        """Whether an expression before this one replies for the key too, or a storage does."""
-        return any(intersects(expr, key) for expr in self._exprs[:number]) or not (
-            self._claims.is_first(self._claimed[number], key, past=past)
+    def _is_mine(self, key: str, number: int, *, past: bool) -> bool:
+        """Return False if another expression, or a storage, replies for the key."""
+        claimed = self._claimed  # empty as soon as keys are withdrawn
+        return (
+            number < len(claimed)
+            and intersects(self._exprs[number], key)
+            and self._claims.is_first(claimed[number], key, past=past)
         )
 
     def _reply_latest(self, query: Query, number: int) -> None:
         assert self._matching is not None
-        expr = self._exprs[number]
-        for key, hlc, id, value in self._matching(str(query.key_expr)):
-            if not intersects(expr, key) or self._other_replies(key, number, past=False):
-                continue
+        found = [
+            latest
+            for latest in self._matching(str(query.key_expr))
+            if self._is_mine(latest[0], number, past=False)
+        ]
+        limit = query.parameters.limit()
+        if limit is not None:
+            found = sorted(found, key=lambda latest: (latest[1], latest[0]))[:limit]
+        for key, hlc, id, value in found:
             query.reply(
                 key,
                 value.payload,
@@ -343,57 +311,30 @@ class JournalReplies:
 
     def _acknowledge(self, query: Query) -> None:
         """Put the payload of a query under its key, and reply when the journal has it."""
-        key, payload = str(query.key_expr), query.payload
-        if is_wild(key):
-            raise SelectorError(f"'{key}' has wildcards: an acknowledged put is for one key")
-        stamp = self._session.new_timestamp()
+        acknowledge(self._session, query, self._recorded)
 
-        def publish() -> None:
-            self._session.put(
-                key,
-                b"" if payload is None else payload,
-                encoding=query.encoding,
-                attachment=query.attachment,
-                timestamp=stamp,
-            )
-
+    def _recorded(self, key: str, stamp: Timestamp, publish: Callable[[], None]) -> dict[str, Any]:
         assert self._acknowledged is not None
         partition, offset = self._acknowledged(key, stamp, publish)
-        receipt = {"journal": self._journal.name, "partition": partition, "offset": offset}
-        receipt["timestamp"] = str(stamp)
-        query.reply(key, json.dumps(receipt), encoding=JSON, timestamp=stamp)
+        return {"journal": self._journal.name, "partition": partition, "offset": offset}
 
     def _past(self, query: Query, number: int) -> None:
-        """All samples in a range of time, in the order of their offsets."""
-        time_range = query.parameters.time_range()
-        if time_range is None:
-            raise SelectorError(f"'{query.parameters}' has no time")
+        """Reply with all samples in a range of time, in the order of time."""
+        parameters = query.parameters
+        time_range = parameters.time_range()
+        assert time_range is not None
+        limit = parameters.limit()
         bounds = TimeBounds.of(time_range.resolve(clock.time_ns()))
         self._settle()
-        keys = str(query.key_expr)
-        for batch in self._journal.scan(keys=keys, time=bounds, columns=REPLY_COLUMNS):
-            for row in batch.to_pylist():
-                if self._closed:
-                    return
-                key = row["key"]
-                if is_wild(key) or not intersects(self._exprs[number], key):
-                    continue
-                if not self._other_replies(key, number, past=True):
-                    reply_sample(query, row)
+        rows = ordered(self._rows(str(query.key_expr), bounds, number), limit)
+        if rows is not None:
+            reply_rows(query, rows, lambda: self._service.is_over(query))
 
-
-def reply_sample(query: Query, row: dict[str, Any]) -> None:
-    """Reply with a row of `REPLY_COLUMNS`, as it was published."""
-    key = row["key"]
-    query._check()
-    reply_row(
-        query,
-        key,
-        query._name(key),
-        wire_timestamp(timestamp_of(row["hlc"], row["stamp_id"])),
-        None if row["kind"] == DELETE else row["value"],
-        row["encoding_id"],
-        schema_bytes(row["encoding_schema"]),
-        row["attachment"],
-        wire_source(row["source_zid"], row["source_eid"], row["source_sn"]),
-    )
+    def _rows(self, keys: str, bounds: TimeBounds, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a range of time that are answered under one expression."""
+        for batch in self._journal.scan(keys=keys, time=bounds, columns=COLUMNS):
+            mine = holds_of_each(
+                batch.column("key"),
+                lambda key: not is_wild(key) and self._is_mine(key, number, past=True),
+            )
+            yield batch if mine.all() else batch.filter(pa.array(mine))

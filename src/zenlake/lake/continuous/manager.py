@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from zenlake.errors import LocalError, ZError
 from zenlake.ext.parameter_check import demand_understood
+from zenlake.ext.query_service import JSON, QueryService
 from zenlake.keys import intersects
 from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.continuous.backtest import instant_of, span_of, trial
@@ -61,8 +62,6 @@ SETTLE: Final = 1.0
 
 REMEMBERED: Final = 3600.0
 """Seconds that the status says of one that it was started again."""
-
-JSON: Final = "application/json"
 
 
 def accepted(lake: Lake, definition: ContinuousQuery) -> None:
@@ -176,6 +175,7 @@ class ContinuousQueries:
         self._looks: deque[tuple[float, Sequence[int]]] = deque(maxlen=600)
         self._batches = 0
         self._queryables: list[Any] = []
+        self._answers = QueryService("views", threads=1)
         service.handle("standing", self._visited)
         session = service.session
         if session is not None:
@@ -183,7 +183,7 @@ class ContinuousQueries:
                 self._queryables.append(
                     session.declare_queryable(
                         f"{root}/**",
-                        lambda query, kind=kind: self._queried(query, kind),  # type: ignore[misc]
+                        lambda query, kind=kind: self._received(query, kind),  # type: ignore[misc]
                     )
                 )
         self._thread = threading.Thread(target=self._follow, name="zenlake standing", daemon=True)
@@ -192,11 +192,13 @@ class ContinuousQueries:
     def close(self) -> None:
         """End them all; they go on when the lake runs again."""
         self._over.set()
+        self._answers.closed = True
         self._thread.join(60.0)
         session = self._service.session
         if session is not None and not session.is_closed():
             for queryable in self._queryables:
                 queryable.undeclare()
+        self._answers.close()
         with self._lock:
             for one in self._running.values():
                 one.stop()
@@ -286,52 +288,40 @@ class ContinuousQueries:
         else:
             raise LocalError(f"a {one.kind} cannot '{action}'")
 
-    def _queried(self, query: Query, kind: Kind) -> None:
+    def _received(self, query: Query, kind: Kind) -> None:
+        if kind == "alert" and "_time" in query.parameters:
+            # It takes Spark seconds: in the turn of the asker, among all that ask for SQL.
+            self._answers.later(query, self._try, self._service.executor.submit)
+        else:
+            self._answers.later(query, lambda query: self._show(query, kind))
+
+    def _show(self, query: Query, kind: Kind) -> None:
+        demand_understood(query.parameters, ROOTS[kind])
         asking = str(query.key_expr)
-        try:
-            demand_understood(query.parameters, ROOTS[kind])
-            if kind == "alert" and "_time" in query.parameters:
-                self._try_later(query, asking)
-                return
-            readable = ReadableKeys.in_parameters(query.parameters)
-        except ZError as error:
-            refuse(query, error)
-            return
+        readable = ReadableKeys.in_parameters(query.parameters)
         for facts in self.listed(kind):
             key = f"{ROOTS[kind]}/{facts['name']}"
             shown = shown_definition(facts, readable) if intersects(asking, key) else None
             if shown is not None:
                 query.reply(key, json.dumps(shown), encoding=JSON)
 
-    def _try_later(self, query: Query, asking: str) -> None:
-        """Try alerts over history on a thread of its own: it takes Spark seconds."""
-
-        def run() -> None:
-            try:
-                with query:
-                    self._try(query, asking)
-            except ZError as error:
-                log.debug("nobody hears of the trial of %s: %s", asking, error)
-
-        if not self._service.executor.submit(asking, run):
-            refuse(query, LocalError("too many questions wait already; ask again in a moment"))
-
-    def _try(self, query: Query, asking: str) -> None:
-        try:
-            since, until = span_of(query.parameters.interpreted("_time") or "", time.time_ns())
-            if not ReadableKeys.in_parameters(query.parameters).unrestricted:
-                raise LocalError(
-                    "an alert is tried over all keys, and access control denies some of them to "
-                    f"you; subscribe to what it raises: alert/{asking.rpartition('/')[2]}/**"
-                )
-            for one in self._definitions.all().values():
-                key = f"{ROOTS['alert']}/{one.name}"
-                if one.kind == "alert" and intersects(asking, key):
-                    changes = trial(self._service.executor.run, one, since, until)
-                    answer = {"name": one.name, "changes": changes}
-                    query.reply(key, json.dumps(answer), encoding=JSON)
-        except (ZError, OSError) as error:
-            refuse(query, error)
+    def _try(self, query: Query) -> None:
+        """Try alerts over history."""
+        parameters = query.parameters
+        demand_understood(parameters, ROOTS["alert"])
+        asking = str(query.key_expr)
+        since, until = span_of(parameters.interpreted("_time") or "", time.time_ns())
+        if not ReadableKeys.in_parameters(parameters).unrestricted:
+            raise LocalError(
+                "an alert is tried over all keys, and access control denies some of them to "
+                f"you; subscribe to what it raises: alert/{asking.rpartition('/')[2]}/**"
+            )
+        for one in self._definitions.all().values():
+            key = f"{ROOTS['alert']}/{one.name}"
+            if one.kind == "alert" and intersects(asking, key):
+                changes = trial(self._service.executor.run, one, since, until)
+                answer = {"name": one.name, "changes": changes}
+                query.reply(key, json.dumps(answer), encoding=JSON)
 
     # --- at work --------------------------------------------------------------------------------
 
@@ -439,11 +429,6 @@ class ContinuousQueries:
         line = f"the {definition.kind} '{definition.name}' has stopped: {why}"
         self._why[definition.name] = line
         self._complain(line)
-
-
-def refuse(query: Query, error: Exception) -> None:
-    """Answer a query with what is wrong."""
-    query.reply_err(json.dumps({"error": str(error)}), encoding=JSON)
 
 
 def tried(

@@ -14,7 +14,6 @@ from typing import Any, Final, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zenlake.errors import LocalError
 from zenlake.expr.closure import Microseconds, Predicate, SampleFields, Value, compiled, computed
@@ -22,10 +21,10 @@ from zenlake.expr.record import json_value
 from zenlake.expr.tree import reads_payload
 from zenlake.journal.reading.lists import holds_of_each
 from zenlake.journal.serving.parts import ARROW
+from zenlake.journal.serving.past import MOST_BYTES, MOST_ROWS, in_time
 from zenlake.keys import is_wild
 from zenlake.lake.history.file_reader import CODED, COLUMNS
 from zenlake.lake.history.parameters import AggregateCall, Selection
-from zenlake.recorded.columns import coded
 from zenlake.recorded.encoding import without_custom_id
 
 __all__ = [
@@ -60,8 +59,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class AnswerLimits:
     """How much one answer may be."""
 
-    rows: int = 1_000_000
-    bytes: int = 256 << 20
+    rows: int = MOST_ROWS
+    bytes: int = MOST_BYTES
     groups: int = 200_000
 
 
@@ -162,7 +161,7 @@ class Rows:
         answered = Answered(
             pa.concat_tables([part.rows for part in held]), seen if self._looked_at else None
         )
-        places: Any = _in_time(answered.rows)
+        places: Any = in_time(answered.rows)
         if self._selection.order:
             places = places.tolist()
             for one in reversed(self._selection.order):
@@ -178,19 +177,6 @@ def _without_expressions(rows: pa.Table) -> pa.Table:
     """The rows of keys: an expression is none, and deletions of many are asked for as such."""
     plain = holds_of_each(rows["key"], lambda key: not is_wild(key))
     return rows if plain.all() else rows.filter(pa.array(plain))
-
-
-def _in_time(rows: pa.Table) -> Any:
-    """The places of the rows in the order of time, then key, then offset."""
-    hlc = rows["hlc"].to_numpy()
-    if len(hlc) < 2 or (hlc[1:] > hlc[:-1]).all():
-        return np.arange(len(hlc))
-    keys = coded(rows["key"])
-    order = np.empty(len(keys.dictionary), np.int64)
-    order[pc.sort_indices(keys.dictionary).to_numpy()] = np.arange(len(keys.dictionary))
-    codes = order[keys.indices.to_numpy(zero_copy_only=False)]
-    offsets = pc.fill_null(rows["offset"], 0).to_numpy()
-    return np.lexsort((offsets, codes, hlc))
 
 
 def rank(value: Value) -> tuple[int, Any]:

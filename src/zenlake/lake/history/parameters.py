@@ -118,7 +118,7 @@ def selection_of(parameters: Parameters, now_ns: int) -> Selection | None:
         aggregates,
         window,
         _order(given.get("_order")),
-        _limit(given.get("_limit")),
+        parameters.limit(),
         form,
         wants_proof(given.get("_proof")),
     )
@@ -233,11 +233,3 @@ def _window(text: str, parameter: str) -> int | None:
     if not int(digits):
         raise SelectorError(f"_agg={parameter}: a window of no length")
     return int(digits) * size
-
-
-def _limit(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise SelectorError(f"_limit={text}: write a number of rows")
-    return int(text)

@@ -18,17 +18,17 @@ of the router leave queries with such parameters to it.
 from __future__ import annotations
 
 import json
-import logging
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 
-from zenlake.engine.asker_lanes import AskerLanes
-from zenlake.errors import LocalError, SelectorError, ZError
+from zenlake.engine.claims import JOURNAL, Claims
+from zenlake.errors import SelectorError, ZError
 from zenlake.ext.parameter_check import demand_understood
+from zenlake.ext.query_service import JSON, QueryService
 from zenlake.journal.ledger.proof import ALWAYS, proven
 from zenlake.journal.reading.lists import holds_of_each
 from zenlake.keys import ResolvedRange, intersects, is_wild
@@ -63,9 +63,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BusAnswers"]
 
-log = logging.getLogger("zenlake.lake")
-
-JSON: Final = "application/json"
 SQL: Final = "@lake/sql"
 TABLES: Final = "@lake/tables"
 WORKERS: Final = 4
@@ -97,13 +94,15 @@ class BusAnswers:
         self._session = session
         self.history = History(service.lake.place, service.journals)
         self.caps = caps or AnswerLimits()
-        self.answered = 0
-        self.refused = 0
         # Recorders may call their journals the same.
         self._names = tuple(dict.fromkeys(journal.name for journal in service.journals))
-        self._pool = AskerLanes("zenlake answers", WORKERS)
-        self._closed = False
+        self._answers = QueryService(
+            "answers", WORKERS, expected=(ZError, OSError, pa.ArrowException)
+        )
         self._exprs = list(exprs) if exprs is not None else self._recorded()
+        # A key that several expressions mean is answered under the first of them.
+        self._claims = Claims()
+        self._claimed = [self._claims.claim(expr, JOURNAL, JOURNAL) for expr in self._exprs]
         views = {f"{SQL}/{name}": access for name, access in service.lake.config.views.items()}
         self._declared = [
             session.declare_queryable(SQL, lambda query: self._asked_sql(query, SQL, EVERYTHING)),
@@ -151,13 +150,13 @@ class BusAnswers:
 
     def close(self) -> None:
         """Answer no more."""
-        self._closed = True
+        self._answers.closed = True
         if not self._session.is_closed():
             for token in self._tokens:
                 token.undeclare()
             for queryable in self._declared:
                 queryable.undeclare()
-        self._pool.close()
+        self._answers.close()
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -165,59 +164,17 @@ class BusAnswers:
         parameters = query.parameters
         if not parameters.asks_lake():
             return  # the final, at once
-        self._later(self._pool.submit, query, lambda: self._answer(query, number))
+        self._answers.later(query, lambda query: self._answer(query, number))
 
     def _asked_sql(self, query: Query, key: str, access: RowAccess) -> None:
         # In the turn of who asks, among all that ask for SQL in whatever way.
         submit = self._service.executor.submit
-        self._later(submit, query, lambda: self._sql(query, key, access))
+        self._answers.later(query, lambda query: self._sql(query, key, access), submit)
 
     def _asked_tables(self, query: Query) -> None:
-        self._later(self._pool.submit, query, lambda: self._tables(query))
-
-    def _later(
-        self,
-        submit: Callable[[Hashable, Callable[[], None]], bool],
-        query: Query,
-        answer: Callable[[], None],
-    ) -> None:
-        """Answer on another thread, in the asker's turn: disks are slow, and others wait."""
-
-        def run() -> None:
-            try:
-                with query:
-                    try:
-                        if not self._gone(query):
-                            answer()
-                            self.answered += 1
-                    except (ZError, OSError, pa.ArrowException) as error:
-                        self._refuse(query, error)
-                    except Exception as error:
-                        log.exception("a question failed: %s", query)
-                        self._refuse(query, error)
-            except ZError as error:
-                log.debug("an answer to %s was lost: %s", query, error)
-
-        if not submit(_asker(query), run) and not self._closed:
-            self._refuse(query, LocalError("too many questions wait already; ask again"))
-
-    def _gone(self, query: Query) -> bool:
-        """Whether the querier waits no longer: a query says how long it may take."""
-        incoming = query.incoming
-        return self._closed or incoming.done or time.monotonic() > incoming.branch.query.deadline
-
-    def _refuse(self, query: Query, error: Exception) -> None:
-        self.refused += 1
-        try:
-            query.reply_err(json.dumps({"error": str(error)}), encoding=JSON)
-        except ZError as again:
-            log.debug("%s was not answered: %s", query, again)
+        self._answers.later(query, self._tables)
 
     # --- history --------------------------------------------------------------------------------
-
-    def _mine(self, key: str, number: int) -> bool:
-        """Whether no expression before this one answers for the key too."""
-        return not any(intersects(expr, key) for expr in self._exprs[:number])
 
     def _answer(self, query: Query, number: int) -> None:
         now = time.time_ns()
@@ -266,11 +223,11 @@ class BusAnswers:
         alone = not number and len(self._exprs) == 1 and self._exprs[0] == "**"
         if alone and readable.unrestricted:
             return table
-        expr = self._exprs[number]
+        expr, claim = self._exprs[number], self._claimed[number]
         mine = holds_of_each(
             table["key"],
             lambda key: (
-                (alone or (intersects(expr, key) and self._mine(key, number)))
+                (alone or (intersects(expr, key) and self._claims.is_first(claim, key, past=True)))
                 and readable.lets(key)
             ),
         )
@@ -285,7 +242,7 @@ class BusAnswers:
         size = answered.rows["value"].nbytes // max(1, count)
         stretch = max(1, min(STRETCH, HELD // (size + 1)))
         for start in range(0, count, stretch):
-            if self._gone(query):
+            if self._answers.is_over(query):
                 return
             payloads = None
             if subjects is not None:
@@ -342,7 +299,7 @@ class BusAnswers:
         # A view is granted by its own key; only what rules deny is not in it.
         access = access.asked_by(readable if access.unrestricted else readable.granted())
         proof = self._read_by(text, readable) if wanted else None
-        question = SqlQuestion(text, SQL_LIMITS, access, gone=lambda: self._gone(query))
+        question = SqlQuestion(text, SQL_LIMITS, access, gone=lambda: self._answers.is_over(query))
         table = self._service.executor.run(question)
         if proof is not None and form == "arrow":
             about = {**(table.schema.metadata or {}), b"zenlake.proof": json.dumps(proof).encode()}
@@ -384,18 +341,6 @@ class BusAnswers:
             key = f"{TABLES}/{name}"
             if name in shown and intersects(asked, key):
                 query.reply(key, json.dumps(facts), encoding=JSON)
-
-
-def _asker(query: Query) -> tuple[object, ...]:
-    """Who asked, as far as a query tells: routers pass queries on without the name of the asker.
-
-    Where that is not told, what is asked for stands for it: many questions about the same keys
-    wait behind one another.
-    """
-    source = query.incoming.body.source_info
-    if source is not None:
-        return (source.zid, source.eid)
-    return (id(query.incoming.branch.query.source), str(query.key_expr))
 
 
 def json_rows(table: pa.Table) -> bytes:
