@@ -23,6 +23,7 @@ COPIED = ("src", "docs", "tests", "tools", "pyproject.toml", "README.md", "CONTR
 GENERATORS = (
     "zenlake.wire.generator.generate",
     "zenlake.wire.generator.document",
+    "zenlake.keys.document",
     "zenlake.config.document",
     "zenlake.links.document",
     "zenlake.xrce.conformance",

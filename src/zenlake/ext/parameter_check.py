@@ -7,7 +7,7 @@ from typing import Final
 from zenlake.config.nearest import nearest
 from zenlake.errors import SelectorError
 from zenlake.keys import Parameters
-from zenlake.keys.query_parameters import KNOWN, SERVICES
+from zenlake.keys.query_parameters import KNOWN, LENIENT, SERVICES
 
 __all__ = ["demand_understood"]
 
@@ -20,7 +20,7 @@ def demand_understood(parameters: Parameters, service: str) -> None:
 
     Names without `_` belong to applications and always pass.
     """
-    assert service in SERVICES, service
+    assert service in set(SERVICES).difference(LENIENT), service
     seen: set[str] = set()
     for name, _ in parameters:
         if name[:1] != "_":
@@ -31,7 +31,7 @@ def demand_understood(parameters: Parameters, service: str) -> None:
         if name in seen and not known.repeats:
             parameters.interpreted(name)
         seen.add(name)
-        if service not in known.obeyed_by and service not in known.passed_over_by:
+        if known.is_refused_by(service):
             if service == "@lake/sql":
                 raise SelectorError(f"'{name}' is for questions about keys; say it in the SELECT")
             raise SelectorError(f"'{name}' {known.refusal}")

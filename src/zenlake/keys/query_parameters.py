@@ -11,7 +11,7 @@ from typing import Final
 
 from zenlake.records import record
 
-__all__ = ["KNOWN", "LAKE", "SERVICES", "TABLE", "QueryParameter"]
+__all__ = ["KNOWN", "LAKE", "LENIENT", "SERVICES", "TABLE", "QueryParameter"]
 
 SERVICES: Final = {
     "recorder": "a recorder, for the keys that it records, where no lake serves its journal",
@@ -28,6 +28,9 @@ SERVICES: Final = {
 }
 """Who is asked with parameters, by the names that the table uses."""
 
+LENIENT: Final = ("@", "cache", "http")
+"""Services that pass over whatever they do not obey, as Eclipse's do."""
+
 _KEYS: Final = ("recorder", "storage", "lake")
 _ALL: Final = tuple(SERVICES)
 _BY_LAKE: Final = (
@@ -38,7 +41,7 @@ _BY_LAKE: Final = (
 
 @record(frozen=True, slots=True)
 class QueryParameter:
-    """A parameter of queries: everyone who neither obeys it nor passes over it refuses it."""
+    """A parameter of queries: a service that neither obeys it nor passes over it refuses it."""
 
     name: str
     example: str
@@ -52,6 +55,10 @@ class QueryParameter:
     #: Whether it may stand several times.
     repeats: bool = False
 
+    def is_refused_by(self, service: str) -> bool:
+        """Return True if a service of `SERVICES` answers a query with it with an error."""
+        return service not in (*self.obeyed_by, *self.passed_over_by, *LENIENT)
+
 
 TABLE: Final = (
     QueryParameter(
@@ -59,7 +66,7 @@ TABLE: Final = (
         "_time=[now(-1h)..]",
         "every sample in a range of time, in the order of time",
         (*_KEYS, "@lake/alerts", "cache"),
-        passed_over_by=("@lake/tables", "@lake/views", "@journal", "@", "http"),
+        passed_over_by=("@lake/tables", "@lake/views", "@journal"),
         for_lake=True,
     ),
     QueryParameter(
@@ -173,7 +180,8 @@ TABLE: Final = (
         "_readable",
         "_readable=…",
         "keys that the asker may read; routers with access control write it",
-        _ALL,
+        ("lake", "@lake/sql", "@lake/tables", "@lake/views", "@lake/alerts", "@journal"),
+        passed_over_by=("recorder", "storage"),
         repeats=True,
     ),
 )  # fmt: skip
