@@ -14,6 +14,7 @@ ROOMS = {
     "--version": {"cli", "errors"},
     "put --help": {"cli", "errors"},
     "sql --help": {"cli", "errors"},
+    "lake run --help": {"cli", "errors"},
     "wire 00": {"cli", "clock", "errors", "keys", "values", "wire", "xrce"},
 }
 #: Libraries that none of them needs; a page of help is drawn by rich.

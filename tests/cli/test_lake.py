@@ -96,6 +96,9 @@ def test_vacuum_says_what_it_would_do(lake: Path) -> None:
         (("lake", "run", "--every", "soon"), "'soon' is not --every"),
         (("lake", "rebuild", "pose"), "there is no typed table 'pose'"),
         (("lake", "rebuild"), "say which table"),
+        (("lake", "forget"), "Missing argument 'KEYEXPR'"),
+        (("lake", "retian"), "No such command 'retian'. Did you mean 'retain'?"),
+        (("lake", "compact", "--once"), "No such option: --once"),
     ],
 )
 def test_what_cannot_work_is_refused_before_spark_starts(

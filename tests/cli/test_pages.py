@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,9 @@ def test_the_examples_of_a_command_are_command_lines_that_it_takes(names: tuple[
     lines = examples(PAGES[names])
     assert lines
     for line in lines:
-        words = shlex.split(line.rpartition("| ")[2].partition(" > ")[0].partition(" < ")[0])
+        words = list(
+            takewhile(lambda word: word not in "<>", shlex.split(line.rpartition("| ")[2]))
+        )
         assert words[: len(names) + 1] == ["zenlake", *names]
         with PAGES[names].make_context("zenlake", words[len(names) + 1 :]):
             pass  # it parses
@@ -106,6 +109,9 @@ def test_completion_is_installed_for_the_shell_that_is_named_whatever_runs_the_c
         ("zenlake put --encoding application/js", "application/json"),
         ("zenlake journal ver", "verify"),
         ("zenlake top --so", "--sort"),
+        ("zenlake lake reb", "rebuild"),
+        ("zenlake lake alert te", "test"),
+        ("zenlake lake retain --ol", "--older"),
     ],
 )
 def test_a_shell_is_offered_what_can_come_next(

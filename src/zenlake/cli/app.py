@@ -63,9 +63,6 @@ COMMANDS = (
 SHARED = {"hz": "measure", "bw": "measure"}
 """The files of sub-commands that share one."""
 
-DEEPER: dict[tuple[str, ...], str] = {("lake", "view"): "standing", ("lake", "alert"): "standing"}
-"""The files of sub-commands that have sub-commands of their own beside a plain form."""
-
 
 class Zenlake(Program):
     """The program; its help page lists the commands in the order of `COMMANDS`."""
@@ -90,7 +87,7 @@ def application(asked: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(_zenlake)
     for name in _wanted(asked):
-        command = _function(name, DEEPER.get(tuple(asked[:2])))
+        command = _function(name)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:
@@ -124,12 +121,10 @@ def _wanted(asked: Sequence[str]) -> Sequence[str]:
     return () if asked and asked[0] == "--version" else COMMANDS
 
 
-def _function(name: str, file: str | None) -> Callable[..., None] | typer.Typer:
+def _function(name: str) -> Callable[..., None] | typer.Typer:
     word = name.replace("-", "_")
     command: Callable[..., None] | typer.Typer
-    command = getattr(
-        importlib.import_module(f"zenlake.cli.{file or SHARED.get(name, word)}"), word
-    )
+    command = getattr(importlib.import_module(f"zenlake.cli.{SHARED.get(name, word)}"), word)
     return command
 
 

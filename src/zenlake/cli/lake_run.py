@@ -1,4 +1,4 @@
-"""What `zenlake lake run` does: fill the tables, and answer meanwhile."""
+"""`zenlake lake run`: fill the tables, and answer meanwhile."""
 
 from __future__ import annotations
 
@@ -6,21 +6,90 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zenlake.cli.connection import note
+from zenlake.cli.lake_options import (
+    LAKE,
+    AsJson,
+    Conf,
+    ConfigFile,
+    Journals,
+    Master,
+    Where,
+    choose_lake,
+)
 from zenlake.cli.own_spark import connect_conf, sparking
+from zenlake.cli.pages import examples
 from zenlake.cli.stop_signal import StopSignal, stopping
 
 if TYPE_CHECKING:
     from zenlake.lake import LakeConfig
     from zenlake.lake.maintain.upkeep import Progress
 
-__all__ = ["Serving", "progress_bar", "run_lake"]
+__all__ = ["progress_bar", "run_lake"]
+
+
+@examples(
+    "zenlake lake run --journal flight --lake tables",
+    "zenlake lake run --once",
+    "zenlake lake run -e tcp/127.0.0.1:7447",
+)
+def run_lake(
+    where: Where = LAKE,
+    journals: Journals = None,
+    config: ConfigFile = None,
+    once: Annotated[bool, typer.Option("--once", help="Stop when all is read.")] = False,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--every",
+            metavar="TIME",
+            help="Interval between two commits. If not given, the load decides: one second after "
+            "a pause, ten in a steady flow.",
+            show_default=False,
+        ),
+    ] = None,
+    endpoints: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-e",
+            "--connect",
+            metavar="ENDPOINT",
+            help="The router to answer on, e.g. tcp/127.0.0.1:7447; without one only programs "
+            "on this machine are answered.",
+            show_default=False,
+        ),
+    ] = None,
+    spark_connect: Annotated[
+        str | None,
+        typer.Option(
+            "--spark-connect",
+            metavar="[HOST:]PORT",
+            help="Let Spark's clients in, at sc://127.0.0.1:PORT.",
+            show_default=False,
+        ),
+    ] = None,
+    iceberg: Annotated[
+        bool,
+        typer.Option("--iceberg", help="Publish tables of Iceberg too, as iceberg: true does."),
+    ] = False,
+    as_json: AsJson = False,
+    master: Master = "local[*]",
+    conf: Conf = None,
+) -> None:
+    """Fill the tables from a journal, and answer questions meanwhile.
+
+    Several journals may feed one lake: give --journal for each.
+    """
+    chosen = choose_lake(where, config, journals)
+    settings = replace(chosen.settings, iceberg=chosen.settings.iceberg or iceberg)
+    serving = None if once else Serving(tuple(endpoints or ()), spark_connect)
+    fill_lake(chosen.where, chosen.journals, settings, serving, every, as_json, master, conf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +100,7 @@ class Serving:
     spark_connect: str | None = None
 
 
-def run_lake(
+def fill_lake(
     where: str,
     journals: Sequence[str],
     settings: LakeConfig,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zenlake.cli.connection import note
-from zenlake.cli.lake import LAKE, Conf, Master, Where
+from zenlake.cli.lake_options import LAKE, Conf, Master, Where
 from zenlake.cli.own_spark import Announcing, sparking
 from zenlake.cli.pages import examples
 

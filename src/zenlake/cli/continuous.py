@@ -8,19 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from zenlake.cli.connection import note
-from zenlake.cli.lake import LAKE, Where, configuration
+from zenlake.cli.lake_options import LAKE, AsJson, Where, configuration
 from zenlake.cli.own_spark import sparking
 from zenlake.cli.pages import group, page
 
-lake = group("Views and alerts: questions that a running lake keeps answering.")
-view = group("Continuous questions, kept as tables and published as view/NAME/….")
+__all__ = ["alert", "view"]
+
+view = group("Continuous queries, kept as tables, published as view/NAME/….")
 alert = group("Conditions that are watched, raised and cleared as alert/NAME/….")
-lake.add_typer(view, name="view")
-lake.add_typer(alert, name="alert")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name; its table has it, too.")]
 Sql = Annotated[str, typer.Argument(metavar='"SELECT …"', help="The question.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Facts as JSON.")]
 Late = Annotated[
     str,
     typer.Option("--late", metavar="TIME", help="How late data of a window may come."),
@@ -116,9 +114,10 @@ def _drop(where: str, kind: str, name: str) -> None:
 @page(
     view,
     "create",
-    'zenlake lake view create busy "SELECT key, count(*) AS n FROM samples GROUP BY key"',
-    "zenlake lake view create means \"SELECT id, window(time, '1 minute') AS w, "
-    "avg(percent) AS mean FROM battery GROUP BY id, window(time, '1 minute')\" --late 30s",
+    'zenlake lake view create busy \\\n    "SELECT key, count(*) AS n FROM samples GROUP BY key"',
+    "zenlake lake view create means --late 30s \\\n"
+    "    \"SELECT id, window(time, '1 minute') AS w, avg(percent) AS mean \\\n"
+    "    FROM battery GROUP BY id, window(time, '1 minute')\"",
 )
 def create_view(
     name: Name,
@@ -157,7 +156,8 @@ def drop_view(name: Name, where: Where = LAKE) -> None:
 @page(
     alert,
     "create",
-    'zenlake lake alert create low "SELECT id, percent FROM battery WHERE percent < 20" --for 10s',
+    "zenlake lake alert create low --for 10s \\\n"
+    '    "SELECT id, percent FROM battery WHERE percent < 20"',
 )
 def create_alert(
     name: Name,
@@ -207,7 +207,10 @@ def try_alert(
     where: Where = LAKE,
     as_json: AsJson = False,
 ) -> None:
-    """Run an alert over history, and print when it would have been raised and cleared."""
+    """Run an alert over history.
+
+    Prints when it would have been raised and cleared.
+    """
     request = {"action": "test", "kind": "alert", "name": name, "from": since, "to": until}
     reply = _ask(where, request)
     if reply is None:
