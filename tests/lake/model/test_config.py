@@ -81,14 +81,27 @@ def test_durations() -> None:
     ]
 
 
-def test_a_view_has_keys_and_those_that_it_leaves_out() -> None:
-    told = read_config('{views: {guests: {keys: ["robot/**"], but: ["robot/*/camera"]}}}')
-    assert told.views == {"guests": RowAccess(("robot/**",), ("robot/*/camera",))}
+def test_row_access_has_keys_and_those_that_it_leaves_out() -> None:
+    told = read_config('{row_access: {guests: {keys: ["robot/**"], but: ["robot/*/camera"]}}}')
+    assert told.row_access == {"guests": RowAccess(("robot/**",), ("robot/*/camera",))}
     for wrong, why in (
-        ("{views: {guests: {}}}", "say which keys"),
-        ("{views: {guests: {keys: 'a'}}}", "is not a list"),
-        ("{views: {guests: {keys: ['a//b']}}}", "views/guests/keys"),
-        ("{views: {'a/b': {keys: ['a']}}}", "name has lower-case letters"),
+        ("{row_access: {guests: {}}}", "say which keys"),
+        ("{row_access: {guests: {keys: 'a'}}}", "is not a list"),
+        ("{row_access: {guests: {keys: ['a//b']}}}", "row_access/guests/keys"),
+        ("{row_access: {'a/b': {keys: ['a']}}}", "name has lower-case letters"),
     ):
         with pytest.raises(ConfigError, match=why):
             read_config(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{views: {guests: {keys: ['a']}}}",
+        "{lake: {views: {}}}",
+        "{views: {guests: {keys: ['a']}}, row_access: {guests: {keys: ['a']}}}",
+    ],
+)
+def test_the_old_word_for_row_access_is_refused_and_never_ignored(text: str) -> None:
+    with pytest.raises(ConfigError, match="'views' is called 'row_access' now"):
+        read_config(text)

@@ -249,11 +249,11 @@ def eclipse(bus: zenlake.Session, id: str) -> Iterator[zenoh.Session]:
 @pytest.mark.spark
 @pytest.mark.interop
 @pytest.mark.timeout(240)
-def test_a_view_on_the_bus_shows_the_rows_of_its_keys_alone(
+def test_row_access_on_the_bus_shows_the_rows_of_its_keys_alone(
     lake: Path, spark: SparkSession
 ) -> None:
     config = read_config(
-        '{views: {guests: {keys: ["robot/*/pose"], but: ["robot/0/**"]}}, '
+        '{row_access: {guests: {keys: ["robot/*/pose"], but: ["robot/0/**"]}}, '
         'tables: {pose: {format: "robot/${id}/pose"}}}'
     )
     rules = access_control(
@@ -261,10 +261,10 @@ def test_a_view_on_the_bus_shows_the_rows_of_its_keys_alone(
         [
             rule("some", "allow", "robot/*/pose", "@lake/**"),
             rule("not two", "deny", "robot/2/**"),
-            rule("a view", "allow", "@lake/sql/guests"),
+            rule("some rows", "allow", "@lake/sql/guests"),
         ],
         [subject("ada", zids=["ada"]), subject("bob", zids=["b0b"])],
-        [applying(["some", "not two"], ["ada"]), applying(["a view", "not two"], ["bob"])],
+        [applying(["some", "not two"], ["ada"]), applying(["some rows", "not two"], ["bob"])],
     )
     opened = zenlake.lake.open(lake, spark, config)
     with (
@@ -287,7 +287,7 @@ def test_a_view_on_the_bus_shows_the_rows_of_its_keys_alone(
             everything = [f"robot/{k}/pose" for k in range(4)] + ["secret/x"]
             assert ask("@lake/sql") == everything
             assert ask("@lake/sql/guests") == everything[1:4]
-            # Access control on keys applies to rows; a view is granted as such, but for what is
+            # Access control on keys applies to rows; row access is granted as such, but for what is
             # denied.
             may = [everything[0], everything[1], everything[3]]
             assert ask("@lake/sql?_proof=true", ada) == may

@@ -33,7 +33,7 @@ _TABLE_KEYS: Final = (
     "comments",
 )  # fmt: skip
 _KEYS: Final = (
-    "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "views",
+    "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "row_access",
     "ros2", "history", "iceberg", "rollups", "network",
 )  # fmt: skip
 
@@ -48,6 +48,12 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
     if isinstance(plain, dict) and isinstance(plain.get("lake"), dict):
         plain = plain["lake"]
     root = _object(plain, source)
+    if "views" in root:
+        # Refused and not ignored: what restricts access must not be lost unseen.
+        raise ConfigError(
+            f"{source}: 'views' is called 'row_access' now; rename it (a view is what "
+            "`zenlake lake view` makes)"
+        )
     _check(root, _KEYS, source)
     latest = _object(root.get("latest", {}), "latest")
     _check(latest, ("buckets", "remember"), "latest")
@@ -66,9 +72,9 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
             for name, given in _object(root.get("tables", {}), "tables").items()
         ),
         retain=tuple(_retention(given, n) for n, given in enumerate(_list(root.get("retain", [])))),
-        views={
-            name: _view(name, _object(given, f"views/{name}"))
-            for name, given in _object(root.get("views", {}), "views").items()
+        row_access={
+            name: _row_access(name, _object(given, f"row_access/{name}"))
+            for name, given in _object(root.get("row_access", {}), "row_access").items()
         },
         buckets=_positive(latest.get("buckets", plain_default.buckets), "latest/buckets", 4096),
         remember=seconds_of(latest.get("remember", plain_default.remember), "latest/remember"),
@@ -218,13 +224,13 @@ def _retention(given: Any, place: int) -> Retention:
     return Retention(keys, seconds_of(rule["age"], f"{where}/age"))
 
 
-def _view(name: str, given: Mapping[str, Any]) -> RowAccess:
-    where = f"views/{name}"
+def _row_access(name: str, given: Mapping[str, Any]) -> RowAccess:
+    where = f"row_access/{name}"
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"{where}: a view's name has lower-case letters, digits and _")
+        raise ConfigError(f"{where}: its name has lower-case letters, digits and _")
     _check(given, ("keys", "but"), where)
     if "keys" not in given:
-        raise ConfigError(f"{where}: say which keys it has: keys: ['robot/*/pose']")
+        raise ConfigError(f"{where}: say which keys it shows: keys: ['robot/*/pose']")
     but = _exprs(given.get("but", []), f"{where}/but")
     return RowAccess(_exprs(given["keys"], f"{where}/keys"), but)
 

@@ -8,7 +8,7 @@
               columns: {percent: "double"}},
   },
   retain: [{keys: "robot/*/camera", age: "7d"}],
-  views: {guests: {keys: ["robot/*/pose"]}},
+  row_access: {guests: {keys: ["robot/*/pose"]}},
 }
 """
 
@@ -68,8 +68,8 @@ class LakeConfig:
     journal: str | None = None
     tables: tuple[TypedTable, ...] = ()
     retain: tuple[Retention, ...] = ()
-    views: Mapping[str, RowAccess] = field(default_factory=dict)
-    """What of the rows is seen by queries to `@lake/sql/<name>`."""
+    row_access: Mapping[str, RowAccess] = field(default_factory=dict)
+    """By name: the rows that queries to `@lake/sql/<name>` see."""
     buckets: int = 16
     """Files that `latest` is cut into."""
     remember: float = 86400.0

@@ -3,7 +3,7 @@
     robot/**?_time=[now(-1h)..];_filter=battery<20      samples, as they were published
     @lake/sql                 a SELECT in the payload, or in `_sql=` if it has no `;`;
                               with `_proof=true` {"rows": …, "proof": …}
-    @lake/sql/<view>          the same, over the rows that the view lets see; without a proof
+    @lake/sql/<name>          the same, over the rows of this name in `row_access`; without a proof
     @lake/tables/**           the tables and their columns, as JSON
 
 An asker that a router's access control keeps from some keys (`_readable`, which the router adds) is
@@ -103,7 +103,8 @@ class BusAnswers:
         # A key that several expressions mean is answered under the first of them.
         self._claims = Claims()
         self._claimed = [self._claims.claim(expr, JOURNAL, JOURNAL) for expr in self._exprs]
-        views = {f"{SQL}/{name}": access for name, access in service.lake.config.views.items()}
+        granted = service.lake.config.row_access
+        restricted = {f"{SQL}/{name}": access for name, access in granted.items()}
         self._declared = [
             session.declare_queryable(SQL, lambda query: self._asked_sql(query, SQL, EVERYTHING)),
             session.declare_queryable(f"{TABLES}/**", self._asked_tables),
@@ -113,7 +114,7 @@ class BusAnswers:
                 key,
                 lambda query, key=key, access=access: self._asked_sql(query, key, access),  # type: ignore[misc]
             )
-            for key, access in views.items()
+            for key, access in restricted.items()
         ]
         self._declared += [
             session.declare_queryable(
