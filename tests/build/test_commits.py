@@ -89,7 +89,7 @@ def test_rooms_are_folders_and_modules_of_the_package_and_folders_beside_it() ->
         "src/other/__init__.py",
         "src/zenlake/__init__.py",
         "src/zenlake/errors.py",
-        "src/zenlake/lake/standing/shape.py",
+        "src/zenlake/lake/continuous/query_shape.py",
         "src/zenlake/py.typed",
     ]
     assert rooms_of(paths) == {"build", "ci", "docs", "errors", "lake", "other"}

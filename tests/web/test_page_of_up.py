@@ -146,7 +146,7 @@ def known(lake: Path) -> set[str]:
 def shown(page: Browser, url: str, alive: Robots) -> None:
     """The page, view by view."""
     asked(page, url)
-    standing(page, url, alive)
+    views_and_alerts(page, url, alive)
     decoded(page, url)
     gone_by(page, url)
     # What was refused above the browser tells too.
@@ -187,7 +187,7 @@ def legend(page: Browser) -> str:
     return str(page.js("return document.querySelector('.u-legend')?.innerText ?? ''"))
 
 
-def standing(page: Browser, url: str, alive: Robots) -> None:
+def views_and_alerts(page: Browser, url: str, alive: Robots) -> None:
     page.open(f"{url}/#/ask")
     page.shows("No views or alerts here yet")
     page.click("Make a view or an alert")
@@ -217,7 +217,7 @@ def standing(page: Browser, url: str, alive: Robots) -> None:
 
 
 def listed(page: Browser) -> str:
-    return str(page.js("return document.querySelector('#standing')?.innerText ?? ''"))
+    return str(page.js("return document.querySelector('#continuous')?.innerText ?? ''"))
 
 
 def decoded(page: Browser, url: str) -> None:

@@ -33,7 +33,7 @@ def _ask(where: str, request: dict[str, Any]) -> dict[str, Any] | None:
     """What the lake that runs in this folder says; None if none does."""
     from zenlake.lake_client import ask
 
-    asking = ask(where, {"do": "standing", **request})
+    asking = ask(where, {"do": "continuous", **request})
     if asking is None:
         return None
     with asking:

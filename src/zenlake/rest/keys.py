@@ -18,10 +18,10 @@ from zenlake.http.users import User
 from zenlake.node.sample import Sample
 from zenlake.rest.asking import Asked, Form, asked, content_encoding, key_of, seconds_for
 from zenlake.rest.bodies import body_of
+from zenlake.rest.continuous import ContinuousByHttp, is_continuous
 from zenlake.rest.gathered import Gathered, gather
 from zenlake.rest.requests import RequestRefused
 from zenlake.rest.samples import ERROR, Row, event, html, json_array, raw_headers, row_of
-from zenlake.rest.standing import StandingByHttp, is_standing
 from zenlake.rest.streams import EventReader, EventStream, Streams
 from zenlake.rest.tables import KINDS, table_bytes
 from zenlake.routing.policy.messages import (
@@ -59,7 +59,7 @@ class Keys:
         self._runtime = session.runtime
         self._settings = settings
         self._zid = str(session.zid())
-        self._standing = StandingByHttp(settings.lake)
+        self._continuous = ContinuousByHttp(settings.lake)
         self.streams = Streams(session, settings.stream_queue)
 
     async def __call__(self, request: Request, user: User) -> Response:
@@ -76,8 +76,8 @@ class Keys:
         if method == "DELETE":
             key = key_of(_target(request)[0], self._zid)
             user.demand(INGRESS, DELETE, key)
-            if is_standing(key):
-                return JSONResponse(await self._standing.drop(key))
+            if is_continuous(key):
+                return JSONResponse(await self._continuous.drop(key))
             await self._session.delete(key)
             return Response()
         raise RequestRefused(405, f"{method[:20]}: a key has GET, POST, PUT, PATCH and DELETE")
@@ -90,8 +90,8 @@ class Keys:
         encoding = content_encoding(heads_of(request.scope).get("content-type", ""))
         user.demand(INGRESS, PUT, key)
         body = await body_of(request, self._settings.max_body)
-        if is_standing(key):
-            return JSONResponse(await self._standing.create(key, body, encoding))
+        if is_continuous(key):
+            return JSONResponse(await self._continuous.create(key, body, encoding))
         name = query.partition(b"=")[0]
         if name == b"_ack_put" and query not in (b"_ack_put=false", b"_ack_put=0"):
             try:

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 import * as bus from "./bus.js";
 import { brief, decode, timeOf } from "./decode.js";
 import { Chart } from "./chart.js";
-import { Standing } from "./standing.js";
+import { ViewsAndAlerts } from "./continuous.js";
 
 const SAVED = "zenlake-asked";
 const load = () => { try { return JSON.parse(localStorage.getItem(SAVED)) ?? []; } catch { return []; } };
@@ -156,5 +156,5 @@ export function Ask({ keys, route, go }) {
         ${plotted && html`<${Chart} series=${plotted} />`}
         <table><thead><tr>${columns.map((name) => html`<th>${name}</th>`)}</tr></thead><tbody>${answer.records.slice(0, 1000).map((r) => html`<tr>${columns.map((name) => html`<td>${typeof r[name] === "object" && r[name] !== null ? JSON.stringify(r[name]) : String(r[name] ?? "")}</td>`)}</tr>`)}</tbody></table>`}
     </div>
-    <div class="card" style="margin-top:.8rem"><h2>Views and alerts</h2><${Standing} sql=${kind === "sql" ? text : ""} /></div>`;
+    <div class="card" style="margin-top:.8rem"><h2>Views and alerts</h2><${ViewsAndAlerts} sql=${kind === "sql" ? text : ""} /></div>`;
 }

@@ -1,4 +1,4 @@
-"""When a standing query has stood still for too long."""
+"""When a continuous query has stood still for too long."""
 
 from __future__ import annotations
 

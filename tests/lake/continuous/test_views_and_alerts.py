@@ -77,8 +77,8 @@ class World:
     def start(self) -> None:
         lake = Lake(self.pipeline.place, self._spark, CONFIG)
         self.service = Service(lake, [self.pipeline.journal], self._session)
-        self.standing = ContinuousQueries(self.service, self.throttle.append, self.patience)
-        self.service.add(self.standing)
+        self.continuous = ContinuousQueries(self.service, self.throttle.append, self.patience)
+        self.service.add(self.continuous)
 
     def end(self) -> None:
         """As the death of the process: nothing is left in memory, of Python or of Java."""
@@ -135,7 +135,7 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
             client.declare_subscriber("alert/**") as alerts,
             awake(tmp_path, spark, bus) as world,
         ):
-            create = world.standing.create
+            create = world.continuous.create
             create(ContinuousQuery("means", "view", MEANS, late=5.0, history=True))
             joined = (
                 "SELECT b.key, b.percent, l.encoding FROM battery b JOIN latest l ON l.key = b.key "
@@ -150,7 +150,7 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
             )
             create(ContinuousQuery("pairs", "view", pairs))
             # Through the socket that the command uses, and refused there.
-            request = {"do": "standing", "action": "create", "kind": "alert", "name": "low"}
+            request = {"do": "continuous", "action": "create", "kind": "alert", "name": "low"}
             asking = ask(world.lake, {**request, "sql": LOW, "for": "10s"})
             assert asking is not None
             with asking:
@@ -257,17 +257,17 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
             create(ContinuousQuery("bad", "view", bad))
             world.heard(sample(3, 80, 95.0))
             until(lambda: bool(world.throttle), "nobody complained", 120.0)
-            (problem,) = world.standing.problems()
+            (problem,) = world.continuous.problems()
             assert problem.startswith("the view 'bad' has stopped: ")
             assert "zero" in problem
-            states = {one["name"]: one["state"] for one in world.standing.listed("view")}
+            states = {one["name"]: one["state"] for one in world.continuous.listed("view")}
             running = dict.fromkeys(("empty", "means", "pairs"), "running")
             assert states == {"bad": "stopped"} | running
 
-            world.standing.drop("means", "view")
+            world.continuous.drop("means", "view")
             assert not (world.lake / "means").exists()
             with pytest.raises(LocalError, match="no view 'means'"):
-                world.standing.drop("means", "view")
+                world.continuous.drop("means", "view")
             assert tokens(client) == ["alert/low", "view/empty", "view/pairs"]
 
 
@@ -395,7 +395,7 @@ def test_one_that_stands_still_is_started_again_and_keeps_everything_once(
             became.append(frame.f_locals["self"].why)
 
     with watching(halting), awake(tmp_path, spark, patience=5.0) as world:
-        world.standing.create(ContinuousQuery("plain", "view", plain, history=True))
+        world.continuous.create(ContinuousQuery("plain", "view", plain, history=True))
         world.until_rows("plain", 1)
         armed.set()
         world.heard(sample(1, 1, 80.0), sample(2, 1, 70.0))
@@ -405,10 +405,10 @@ def test_one_that_stands_still_is_started_again_and_keeps_everything_once(
         told = next(line for line in world.throttle if "is kept and published" in line)
         assert told.startswith("the view 'plain' stood still for ")
         assert "while batch 1 is kept and published, in wait (threading.py:" in told
-        (facts,) = world.standing.listed("view")
-        assert (facts["state"], facts["restarts"]) == ("running", world.standing.restarts())
-        assert world.standing.restarts() >= 1
-        (problem,) = world.standing.problems()
+        (facts,) = world.continuous.listed("view")
+        assert (facts["state"], facts["restarts"]) == ("running", world.continuous.restarts())
+        assert world.continuous.restarts() >= 1
+        (problem,) = world.continuous.problems()
         assert problem in world.throttle
         (logged,) = [one for one in caplog.messages if told in one]
         assert "in halting" in logged  # Python's stack

@@ -3,7 +3,7 @@
     queries = ContinuousQueries(service, complain)
     queries.create(ContinuousQuery("busy", "view", "SELECT key, … FROM samples GROUP BY key"))
 
-Programs on this machine ask through the lake's socket (`do: standing`), all others with a query:
+Programs on this machine ask through the lake's socket (`do: continuous`), all others with a query:
 
     @lake/views/**                       the views and how they are, as JSON; alerts likewise
     @lake/alerts/low?_time=[now(-1d)..]  when the alert would have been raised and cleared then
@@ -92,7 +92,7 @@ def swept(place: LakeLocation) -> None:
             table = Table.open(place, name)
         except CorruptTable:
             continue
-        if table is None or not table.standing:
+        if table is None or not table.is_continuous:
             continue
         if table.described not in known:
             place.remove_folder(name)
@@ -176,7 +176,7 @@ class ContinuousQueries:
         self._batches = 0
         self._queryables: list[Any] = []
         self._answers = QueryService("views", threads=1)
-        service.handle("standing", self._visited)
+        service.handle("continuous", self._visited)
         session = service.session
         if session is not None:
             for kind, root in ROOTS.items():
@@ -186,7 +186,7 @@ class ContinuousQueries:
                         lambda query, kind=kind: self._received(query, kind),  # type: ignore[misc]
                     )
                 )
-        self._thread = threading.Thread(target=self._follow, name="zenlake standing", daemon=True)
+        self._thread = threading.Thread(target=self._follow, name="zenlake continuous", daemon=True)
         self._thread.start()
 
     def close(self) -> None:

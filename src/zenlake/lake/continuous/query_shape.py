@@ -1,4 +1,4 @@
-"""What can be read from the text of a standing question: what its rows are about, and what an
+"""What can be read from the text of a continuous query: what its rows are about, and what an
 alert waits for.
 
     shape_of("SELECT robot, avg(percent) AS mean FROM battery GROUP BY robot").subject
@@ -38,7 +38,7 @@ class ResultShape:
 
 
 def shape_of(query: str) -> ResultShape:
-    """What a standing question looks like; raises `LocalError` for one that cannot stand."""
+    """What a continuous query looks like; raises `LocalError` for one that cannot run on."""
     tree = _selected(query)
     names = [one.alias_or_name for one in tree.expressions]
     grouped = _grouped(tree)
@@ -138,7 +138,7 @@ def _selected(query: str) -> Any:
         first = str(error).partition("\n")[0]
         raise LocalError(f"the question cannot be read: {first}") from error
     if not isinstance(tree, exp.Select):
-        raise LocalError("a standing question is one SELECT, without UNION and the like around it")
+        raise LocalError("a continuous query is one SELECT, without UNION and the like around it")
     for word, name in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET")):
         if tree.args.get(word) is not None:
             raise LocalError(f"{name} means nothing where rows never end; leave it out")

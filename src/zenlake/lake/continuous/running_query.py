@@ -94,7 +94,7 @@ def _streams(lake: Lake, sql: str) -> dict[str, Table]:
     for name in lake.ask(sql).tables:
         table = tables[name]
         if name != LATEST and (
-            table.standing
+            table.is_continuous
             or not {"journal", "partition", "offset", "received", "key"} <= set(table.schema.names)
         ):
             raise LocalError(

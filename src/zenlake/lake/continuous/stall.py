@@ -1,4 +1,4 @@
-"""When a standing query has stood still for too long; pure.
+"""When a continuous query has stood still for too long; pure.
 
     stillness = Stillness()
     stillness.looked(0.0, True, 2, "Processing new data")       # in a micro-batch

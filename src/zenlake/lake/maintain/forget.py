@@ -130,7 +130,7 @@ def forget_in(
     """
     if "://" not in lake.uri:
         begin_anew(lake)
-    tables = {name: table for name, table in tables.items() if not table.standing}
+    tables = {name: table for name, table in tables.items() if not table.is_continuous}
     # What was promised to the quarantine is in the notes of commits that are about to go.
     typed = {
         name: table

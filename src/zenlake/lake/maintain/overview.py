@@ -55,7 +55,7 @@ def _table_status(
     """Facts about a table; of a journal it lacks only rows that it wants."""
     totals = table.totals()
     behind, at = 0, {}
-    if table.name not in MADE_OTHERWISE and not table.standing:
+    if table.name not in MADE_OTHERWISE and not table.is_continuous:
         # `latest` is answered from the tail of `samples`, so it is as far as that.
         fed = table
         if table.name == "latest":

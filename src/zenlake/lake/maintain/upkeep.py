@@ -173,7 +173,7 @@ def compact(
     progress: Progress | None = None,
 ) -> int:
     """Merge small files; gives how many files are fewer."""
-    if table.name in REPLACED or table.standing:
+    if table.name in REPLACED or table.is_continuous:
         return 0
     fewer = 0
     tries = 0
@@ -216,7 +216,7 @@ def retain(
     progress: Progress | None = None,
 ) -> int:
     """Drop the rows that the rules no longer keep; gives how many."""
-    if table.name in REPLACED or table.standing or not rules:
+    if table.name in REPLACED or table.is_continuous or not rules:
         return 0
     if not {"key", "received"} <= set(table.schema.names):
         return 0

@@ -27,6 +27,7 @@ MOST: Final = 16
 """Views and alerts that a lake has at most: each is a query of Spark that always runs."""
 
 FOLDER: Final = ".standing"
+"""Its name on disks since the first release: lakes that were made then keep their queries."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 Kind = Literal["view", "alert"]

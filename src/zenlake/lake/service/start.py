@@ -76,9 +76,9 @@ def serve_lake(
         if "://" not in pipeline.place.uri:
             from zenlake.lake.continuous.manager import ContinuousQueries
 
-            standing = ContinuousQueries(service, complain)
-            service.on_status(standing.problems, standing.restarts)
-            service.add(standing)
+            continuous = ContinuousQueries(service, complain)
+            service.on_status(continuous.problems, continuous.restarts)
+            service.add(continuous)
         if session is not None:
             from zenlake.lake.service.bus import BusAnswers
             from zenlake.lake.service.sample_decoder import SampleDecoder

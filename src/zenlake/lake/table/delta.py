@@ -167,7 +167,7 @@ class Table:
         return str(self._table.metadata().description or "")
 
     @property
-    def standing(self) -> bool:
+    def is_continuous(self) -> bool:
         """Whether a view or an alert fills it, and not the pipeline."""
         return self.described.startswith(("view ", "alert "))
 

@@ -22,7 +22,7 @@ from zenlake.lake_client import ask
 from zenlake.rest.requests import RequestRefused
 from zenlake.values import Encoding
 
-__all__ = ["StandingByHttp", "definition_of", "is_standing"]
+__all__ = ["ContinuousByHttp", "definition_of", "is_continuous"]
 
 ROOTS: Final = {"@lake/views/": "view", "@lake/alerts/": "alert"}
 LONGEST: Final = 1 << 16
@@ -33,7 +33,7 @@ AT_ONCE: Final = 4
 Ask = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 
 
-def is_standing(key: str) -> bool:
+def is_continuous(key: str) -> bool:
     """Whether a key names a view or an alert."""
     return key.startswith(tuple(ROOTS))
 
@@ -63,7 +63,7 @@ def definition_of(key: str, body: bytes, encoding: Encoding | str | None) -> dic
 
 
 @final
-class StandingByHttp:
+class ContinuousByHttp:
     """Asks the lake of a folder."""
 
     def __init__(self, folder: str | None) -> None:
@@ -86,7 +86,7 @@ class StandingByHttp:
             raise RequestRefused(503, f"the lake works on {self._busy} requests; try again")
         self._busy += 1
         try:
-            reply = await asyncio.to_thread(self._asked, {"do": "standing", **request})
+            reply = await asyncio.to_thread(self._asked, {"do": "continuous", **request})
         finally:
             self._busy -= 1
         if reply is None:

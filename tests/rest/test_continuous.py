@@ -14,7 +14,7 @@ from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import until
 from zenlake.errors import LocalError
 from zenlake.lake.service.local_server import LocalCaller, LocalServer
-from zenlake.rest.standing import AT_ONCE, definition_of, is_standing
+from zenlake.rest.continuous import AT_ONCE, definition_of, is_continuous
 
 SQL = "SELECT key, count(*) AS n FROM samples GROUP BY key"
 
@@ -28,8 +28,8 @@ def test_a_put_is_sql_or_json_that_says_more() -> None:
         "action": "create", "kind": "alert", "name": "low", "sql": SQL, "for": "10s",
         "history": True,
     }  # fmt: skip
-    assert not is_standing("@lake/sql")
-    assert not is_standing("lake/views/a")
+    assert not is_continuous("@lake/sql")
+    assert not is_continuous("lake/views/a")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_they_reach_the_lake_of_the_folder_and_what_it_says_comes_back(tmp_path:
     heard: list[dict[str, Any]] = []
     held = threading.Event()
 
-    def standing(request: dict[str, Any], visitor: LocalCaller) -> None:
+    def continuous(request: dict[str, Any], visitor: LocalCaller) -> None:
         heard.append(request)
         if request["name"] == "slow":
             held.wait(20)
@@ -68,7 +68,7 @@ def test_they_reach_the_lake_of_the_folder_and_what_it_says_comes_back(tmp_path:
         assert refused.status_code == 503
         assert "zenlake up" in refused.text
         door = LocalServer(tmp_path)
-        door.handle("standing", standing)
+        door.handle("continuous", continuous)
         try:
             made = web.put("/@lake/views/busy", content=SQL)
             assert (made.status_code, made.json()) == (200, {"name": "busy", "state": "running"})
@@ -117,7 +117,7 @@ def test_a_user_needs_the_right_to_put_that_key(tmp_path: Path) -> None:
         ],
     }  # fmt: skip
     door = LocalServer(tmp_path)
-    door.handle("standing", lambda request, visitor: visitor.fact({"dropped": request["name"]}))
+    door.handle("continuous", lambda request, visitor: visitor.fact({"dropped": request["name"]}))
     try:
         with (
             router(
