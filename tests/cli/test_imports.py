@@ -15,7 +15,7 @@ ROOMS = {
     "put --help": {"cli", "errors"},
     "sql --help": {"cli", "errors"},
     "lake run --help": {"cli", "errors"},
-    "wire 00": {"cli", "clock", "errors", "keys", "values", "wire", "xrce"},
+    "wire 00": {"cli", "clock", "errors", "keys", "lazy", "values", "wire", "xrce"},
 }
 #: Libraries that none of them needs; a page of help is drawn by rich.
 NOT_WANTED = {"asyncio", "numpy", "pandas", "pyarrow", "pyspark", "ssl", "uvloop", "yaml"}

@@ -5,7 +5,6 @@ The modules of formats and time ranges are imported on first use: most programs 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from zenlake.keys.keyexpr import IntoKeyExpr, KeyExpr, SetIntersectionLevel
@@ -13,6 +12,7 @@ from zenlake.keys.matching import canonize, check, includes, intersects, is_wild
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME, IntoParameters, Parameters
 from zenlake.keys.selector import IntoSelector, Selector
 from zenlake.keys.tree import KeyTree, TreeEntry
+from zenlake.lazy import lazy_names
 
 if TYPE_CHECKING:
     from zenlake.keys.format import KeyFormat
@@ -43,19 +43,8 @@ __all__ = [
     "is_wild",
 ]
 
-_FETCHED = {"KeyFormat": "zenlake.keys.format"} | dict.fromkeys(
-    ("Instant", "Now", "ResolvedRange", "TimeBound", "TimeRange"), "zenlake.keys.time_range"
-)
-
-
-def __getattr__(name: str) -> object:
-    """Fetch a name from the module that defines it, once."""
-    module = _FETCHED.get(name)
-    if module is None:
-        raise AttributeError(f"module 'zenlake.keys' has no attribute {name!r}")
-    value: object = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
+_RANGES = ("Instant", "Now", "ResolvedRange", "TimeBound", "TimeRange")
+__getattr__ = lazy_names(__name__, {"KeyFormat": "format"} | dict.fromkeys(_RANGES, "time_range"))
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from zenlake.lazy import lazy_names
 
 if TYPE_CHECKING:
     from zenlake.lake.decode.config_file import read_config
@@ -29,23 +30,20 @@ __all__ = [
 ]
 
 # Imported when they are asked for: `read_status` is for programs without the extra.
-_HOMES = {
-    "DecodedRows": "model.decoder",
-    "Lake": "query.lake",
-    "LakeConfig": "model.config",
-    "PayloadBatch": "model.decoder",
-    "Pipeline": "ingest.pipeline",
-    "Reason": "model.decoder",
-    "Retention": "model.config",
-    "Step": "ingest.pipeline",
-    "Undecodable": "model.decoder",
-    "open": "query.lake",
-    "read_config": "decode.config_file",
-    "read_status": "model.status",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "DecodedRows": "model.decoder",
+        "Lake": "query.lake",
+        "LakeConfig": "model.config",
+        "PayloadBatch": "model.decoder",
+        "Pipeline": "ingest.pipeline",
+        "Reason": "model.decoder",
+        "Retention": "model.config",
+        "Step": "ingest.pipeline",
+        "Undecodable": "model.decoder",
+        "open": "query.lake",
+        "read_config": "decode.config_file",
+        "read_status": "model.status",
+    },
+)

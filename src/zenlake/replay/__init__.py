@@ -9,8 +9,9 @@ with zenlake.open() as session:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from zenlake.lazy import lazy_names
 
 if TYPE_CHECKING:
     from zenlake.replay.pace import MAX, Pace
@@ -20,18 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["MAX", "AnswerSource", "Pace", "RecordedSource", "Replay", "SampleSource", "find"]
 
 # Imported when they are asked for: pace and commands need no pyarrow.
-_HOMES = {
-    "MAX": "pace",
-    "AnswerSource": "sources",
-    "Pace": "pace",
-    "RecordedSource": "sources",
-    "Replay": "player",
-    "SampleSource": "sources",
-    "find": "sources",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "MAX": "pace",
+        "AnswerSource": "sources",
+        "Pace": "pace",
+        "RecordedSource": "sources",
+        "Replay": "player",
+        "SampleSource": "sources",
+        "find": "sources",
+    },
+)

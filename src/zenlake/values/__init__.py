@@ -5,10 +5,10 @@ What serializes values is fetched when it is used: most programs start without i
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from zenlake.clock import NTP64, Timestamp, TimestampId, ZenohId
+from zenlake.lazy import lazy_names
 from zenlake.values.encoding import Encoding
 from zenlake.values.hello import Hello
 from zenlake.values.locator import EndPoint, Locator
@@ -105,36 +105,14 @@ __all__ = [
     "z_serialize",
 ]
 
-_FETCHED = dict.fromkeys(
-    ("UnsupportedTypeError", "ZDeserializeError", "z_deserialize", "z_serialize"),
-    "zenlake.values.serial",
-) | dict.fromkeys(
-    (
-        "Float32",
-        "Float64",
-        "Int8",
-        "Int16",
-        "Int32",
-        "Int64",
-        "Int128",
-        "UInt8",
-        "UInt16",
-        "UInt32",
-        "UInt64",
-        "UInt128",
-    ),
-    "zenlake.values.sized",
+_SERIAL = ("UnsupportedTypeError", "ZDeserializeError", "z_deserialize", "z_serialize")
+_SIZED = (
+    "Float32", "Float64", "Int8", "Int16", "Int32", "Int64", "Int128",
+    "UInt8", "UInt16", "UInt32", "UInt64", "UInt128",
+)  # fmt: skip
+__getattr__ = lazy_names(
+    __name__, dict.fromkeys(_SERIAL, "serial") | dict.fromkeys(_SIZED, "sized")
 )
-
-
-def __getattr__(name: str) -> object:
-    """Fetch a name from the module that defines it, once."""
-    module = _FETCHED.get(name)
-    if module is None:
-        raise AttributeError(f"module 'zenlake.values' has no attribute {name!r}")
-    value: object = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
 
 
 def __dir__() -> list[str]:
