@@ -5,26 +5,19 @@ python -m tools.python_reference [DIRECTORY]
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-ROOMS = {
-    "zenlake": "What programs import: sessions, and everything declared on them.",
-    "zenlake.aio": "The same with `await` and `async for`.",
-    "zenlake.ext": "Advanced publishers and subscribers, and serialisation.",
-    "zenlake.handlers": "How samples, queries and replies reach a program.",
-    "zenlake.shm": "Shared memory: names of Eclipse's package, negotiated off here.",
-    "zenlake.lake": "The lake from Python.",
-    "zenlake.spark": 'Spark sessions, and `format("zenoh")`.',
-    "zenlake.journal": "Journals from Python.",
-    "zenlake.testing": "For tests of your own programs.",
-}
+ROOT = Path(__file__).resolve().parent.parent
 INTRODUCTION = """\
 # The Python API
 
@@ -32,9 +25,57 @@ INTRODUCTION = """\
 
 `import zenlake as zenoh` runs programs written for Eclipse's package. Parameters after `*`
 are given by name. What raises `ZError` says what happened and what to do.
+
+## What is public
+
+What stands on this page, and nothing else: the names below, from these modules. A change that
+breaks one of them is named in the changelog. All other modules of `zenlake` are internal, whatever
+they are called, and so is what begins with `_`: they may change in any release.
+
+| module | |
+|---|---|
 """
 HEADING = re.compile(r"^(Args|Returns|Raises|Yields|Attributes|Example|Examples):\s*$")
 PARAMETER = re.compile(r"^    (\*{0,2}\w+)(?: \([^)]*\))?: (.*)$")
+
+
+def public() -> dict[str, str]:
+    """The modules that programs may import, and what each is for: `[tool.zenlake.public]`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    modules: dict[str, str] = project["tool"]["zenlake"]["public"]
+    return modules
+
+
+@cache
+def source(module: str) -> ast.Module:
+    """The syntax tree of a module of ours; empty if there is none of this name."""
+    path = ROOT / "src" / module.replace(".", "/")
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(file.read_text("utf-8") if file.is_file() else "")
+
+
+def explanation(module: str, name: str) -> str:
+    """The docstring of a name, or the text below a constant, from the source that defines it.
+
+    Compiled functions and constants have none at run time.
+    """
+    body = source(module).body
+    text = ""
+    for node, after in zip(body, [*body[1:], ast.Pass()], strict=True):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if node.name == name:  # of overloads the last one
+                text = ast.get_docstring(node) or ""
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if name in map(ast.unparse, targets) and isinstance(after, ast.Expr):
+                text = str(after.value.value) if isinstance(after.value, ast.Constant) else ""
+    for found in ast.walk(source(module)):
+        if isinstance(found, ast.ImportFrom) and (found.module or "").startswith("zenlake"):
+            for one in found.names:
+                if (one.asname or one.name) == name:
+                    below = ast.get_docstring(source(f"{found.module}.{one.name}"))
+                    return below or explanation(found.module or "", one.name)
+    return text
 
 
 def members(found: type) -> Iterator[tuple[str, Any]]:
@@ -86,8 +127,9 @@ def prose(doc: str | None) -> list[str]:
 
 def page() -> str:
     """The whole page."""
-    lines = [INTRODUCTION.rstrip("\n"), ""]
-    for room, about in ROOMS.items():
+    lines = [INTRODUCTION.rstrip("\n")]
+    lines += [f"| `{name}` | {about} |" for name, about in public().items()] + [""]
+    for room, about in public().items():
         module: ModuleType = importlib.import_module(room)
         lines += [f"## `{room}`", "", about, ""]
         for name in module.__all__:
@@ -102,7 +144,9 @@ def described(name: str, value: Any) -> list[str]:
     """A name of a room, and below it what a class offers."""
     if not inspect.isclass(value):
         if not callable(value):
-            return [f"### `{name}`", "", f"`{value!r}`" if isinstance(value, str | int) else "", ""]
+            shown = [f"`{value!r}`", ""] if isinstance(value, str | int) else []
+            module, _, last = name.rpartition(".")
+            return [f"### `{name}`", "", *shown, *prose(explanation(module, last))]
         return [f"### `{name}{signature(value)}`", "", *prose(value.__doc__)]
     lines = [f"### `{name}`", "", *prose(value.__doc__)]
     for member, found in members(value):

@@ -158,6 +158,7 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+"""The version of the package."""
 
 compiled: bool = any(
     os.path.isfile(os.path.join(os.path.dirname(__path__[0]), "zenlake__mypyc" + suffix))

@@ -20,7 +20,6 @@ REMAINING = {
     ("cli.connection", "cli.patience"): FETCHED_LATE,
     ("cli.sql", "cli.sql_shell"): FETCHED_LATE,
     ("xrce_io.bridge", "xrce_io.facts"): TYPES,
-    ("xrce", "xrce_io.brokering", "xrce_io.scouting"): FETCHED_LATE,
     ("engine.channel", "engine.delivery", "engine.takers"): ONE_MACHINE,
     ("expr.closure", "expr.parse", "expr.tree"): FETCHED_LATE,
     ("journal.ingest.kernel", "journal.ingest.walk"): ONE_MACHINE,

@@ -101,6 +101,7 @@ class ZenohId:
 
 
 TimestampId = ZenohId
+"""The id in a timestamp is that of the node whose clock it is."""
 
 
 def trimmed(data: bytes) -> bytes:

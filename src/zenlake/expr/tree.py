@@ -269,6 +269,7 @@ class Or(_Condition):
 
 
 Node = Comparison | Between | In | IsNull | Not | And | Or
+"""A predicate: what `parse` returns."""
 
 
 def _inner(term: Term) -> str:

@@ -30,7 +30,6 @@ HEARTBEAT_MARK: Final = "/@adv/pub/"
 #: The size of an attachment in which ROS 2 numbers a sample.
 ROS_SIZE: Final = 33
 
-#: One row of the journal. Its identity is (journal id, partition, offset).
 SCHEMA: Final = pa.schema(
     [
         pa.field("offset", pa.int64(), nullable=False),
@@ -55,6 +54,7 @@ SCHEMA: Final = pa.schema(
         pa.field("origin", pa.int8(), nullable=False),
     ]
 )
+"""One row of the journal. Its identity is (journal id, partition, offset)."""
 
-#: What a recorder hands to the writer: rows that have no number yet.
 UNNUMBERED: Final = SCHEMA.remove(0)
+"""What a recorder hands to the writer: rows that have no number yet."""

@@ -235,6 +235,7 @@ class KeyExpr:
 
 
 IntoKeyExpr = KeyExpr | str
+"""What may stand for a key expression."""
 
 
 def _text(key_expr: IntoKeyExpr) -> str:

@@ -178,6 +178,7 @@ class Parameters:
 
 
 IntoParameters = Parameters | Mapping[str, str] | str
+"""What may stand for parameters."""
 
 
 def _read(text: str) -> list[tuple[str, str]]:

@@ -74,3 +74,4 @@ class Selector:
 
 
 IntoSelector = Selector | KeyExpr | str
+"""What may stand for a selector."""

@@ -32,8 +32,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from zenlake.wire.cursor import Reader, Writer
 from zenlake.wire.message import Message
+from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce.codec import (
     Accept,
     AckNack,
@@ -67,13 +67,15 @@ from zenlake.xrce.codec import (
     Synch,
     WriteData,
 )
-from zenlake.xrce.codec import read_message as _read_message
 from zenlake.xrce.framing import Deframer, frame
 from zenlake.xrce.markers import Marker, XrceMessage, conduit_of, fragment_of, space_of
+from zenlake.xrce.packets import read_packet, write
 
 if TYPE_CHECKING:
     from zenlake.xrce_io import aio
+    from zenlake.xrce_io.brokering import RunningBroker
     from zenlake.xrce_io.client import Session, open
+    from zenlake.xrce_io.peer import Peer
     from zenlake.xrce_io.scouting import scout
 
 __all__ = [
@@ -82,6 +84,7 @@ __all__ = [
     "BatchedData",
     "BatchedSample",
     "Binding",
+    "BrokerOptions",
     "Close",
     "Commit",
     "Conduit",
@@ -99,6 +102,7 @@ __all__ = [
     "Message",
     "Migrate",
     "Open",
+    "Peer",
     "PingPong",
     "Property",
     "Publisher",
@@ -106,6 +110,7 @@ __all__ = [
     "RSpace",
     "Resource",
     "Result",
+    "RunningBroker",
     "Scout",
     "Selection",
     "Session",
@@ -138,9 +143,12 @@ Declaration = (
     | ForgetSubscriber
     | ForgetSelection
 )
+"""What a `Declare` message declares or forgets."""
 
 
 _ABOVE = {
+    "Peer": "zenlake.xrce_io.peer",
+    "RunningBroker": "zenlake.xrce_io.brokering",
     "Session": "zenlake.xrce_io.client",
     "aio": "",
     "open": "zenlake.xrce_io.client",
@@ -155,19 +163,3 @@ def __getattr__(name: str) -> object:
     if name == "aio":
         return import_module("zenlake.xrce_io.aio")
     return getattr(import_module(_ABOVE[name]), name)
-
-
-def read_packet(data: bytes | bytearray | memoryview) -> list[XrceMessage]:
-    """The messages of one packet, each with its markers; a packet has no length prefix."""
-    r = Reader(bytes(data))
-    messages: list[XrceMessage] = []
-    while r.pos < r.end:
-        messages.append(_read_message(r))
-    return messages
-
-
-def write(message: Message) -> bytes:
-    """The bytes of a message, its markers first."""
-    w = Writer()
-    message.write(w)
-    return w.getvalue()

@@ -27,6 +27,7 @@ from zenlake.xrce.codec import (
 )
 
 Marker = Conduit | Frag | RSpace
+"""What says something about the next message only."""
 XrceMessage = (
     Scout
     | Hello
@@ -45,6 +46,7 @@ XrceMessage = (
     | KeepAlive
     | Migrate
 )
+"""A message that stands alone in a packet."""
 
 
 def conduit_of(message: XrceMessage) -> int:

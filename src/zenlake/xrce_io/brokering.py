@@ -20,10 +20,11 @@ from zenlake.links.link import LinkListener, UnicastLink
 from zenlake.links.multicast import MulticastSockets
 from zenlake.links.registry import listen
 from zenlake.values.locator import EndPoint
-from zenlake.xrce import Hello, Scout, read_packet, write
 from zenlake.xrce.broker import Broker, Port
 from zenlake.xrce.broker_options import BrokerOptions
+from zenlake.xrce.codec import Hello, Scout
 from zenlake.xrce.outside import Outside, Values
+from zenlake.xrce.packets import read_packet, write
 from zenlake.xrce_io.wires import Wire
 
 log = logging.getLogger("zenlake.xrce")

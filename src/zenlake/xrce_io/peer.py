@@ -18,13 +18,14 @@ from typing import Any, Final, Self
 from zenlake.engine.tasks import join_tasks
 from zenlake.errors import DecodeError, ZError
 from zenlake.links.multicast import MulticastSockets
-from zenlake.xrce import Hello, Property, Scout, read_packet, write
 from zenlake.xrce.broker import PEER
 from zenlake.xrce.broker_options import BrokerOptions
 from zenlake.xrce.client import Read, Written
+from zenlake.xrce.codec import Hello, Property, Scout
 from zenlake.xrce.group import GROUP_CONDUIT, Group, heard
 from zenlake.xrce.names import parse_name
 from zenlake.xrce.outgoing import SYNCH_LEAST
+from zenlake.xrce.packets import read_packet, write
 from zenlake.xrce.properties import value_of
 from zenlake.xrce.session import OPEN
 from zenlake.xrce_io import aio

@@ -10,9 +10,10 @@ from zenlake.errors import DecodeError
 from zenlake.links.multicast import MulticastSockets
 from zenlake.links.registry import connect
 from zenlake.values.locator import EndPoint
-from zenlake.xrce import Hello, Scout, read_packet, write
 from zenlake.xrce.broker import BROKER, PEER
+from zenlake.xrce.codec import Hello, Scout
 from zenlake.xrce.framing import Deframer, frame
+from zenlake.xrce.packets import read_packet, write
 from zenlake.xrce_io.brokering import SCOUTING
 
 

@@ -25,7 +25,7 @@ from zenlake.journal.ingest.columns import (
     STRETCH,
     ColumnSink,
     cuts,
-    declare,
+    declare_columns,
 )
 from zenlake.journal.ingest.kernel import RowSink
 from zenlake.journal.schema import UNNUMBERED
@@ -307,7 +307,7 @@ def collect(sink: ColumnSink, rows: int) -> pa.Table:
 
 def test_a_session_feeds_columns() -> None:
     sink = ColumnSink()
-    with listening() as near, declare(near, "robot/**", sink) as declared:
+    with listening() as near, declare_columns(near, "robot/**", sink) as declared:
         assert str(declared.key_expr) == "robot/**"
         with connected(near) as far:
             publisher = far.declare_publisher(
@@ -333,7 +333,7 @@ def test_a_session_feeds_columns() -> None:
 
 def test_samples_of_this_very_session_are_rows_too() -> None:
     sink = ColumnSink()
-    with zenlake.open(config()) as session, declare(session, "a", sink):
+    with zenlake.open(config()) as session, declare_columns(session, "a", sink):
         session.put("a", b"here", attachment=b"note")
         [row] = collect(sink, 1).to_pylist()
         assert (row["value"], row["attachment"], row["stamped"]) == (b"here", b"note", True)
@@ -343,7 +343,7 @@ def test_samples_of_this_very_session_are_rows_too() -> None:
 def test_undeclared_it_ends_and_what_came_can_be_taken() -> None:
     sink = ColumnSink()
     with zenlake.open(config()) as session:
-        declared = declare(session, "a", sink)
+        declared = declare_columns(session, "a", sink)
         session.put("a", b"1")
         declared.undeclare()
         session.put("a", b"2")
@@ -354,13 +354,13 @@ def test_undeclared_it_ends_and_what_came_can_be_taken() -> None:
         with pytest.raises(ZError, match="Undeclared"):
             _ = declared.key_expr
         with pytest.raises(ZError, match="declared already"):
-            declare(session, "a", sink)
+            declare_columns(session, "a", sink)
 
 
 def test_a_sink_that_nobody_takes_from_holds_up_the_publisher() -> None:
     sink = ColumnSink(linger=0)
     payload = bytes(30_000)
-    with listening() as near, declare(near, "a", sink), connected(near) as far:
+    with listening() as near, declare_columns(near, "a", sink), connected(near) as far:
         publisher = far.declare_publisher("a", congestion_control=zenlake.CongestionControl.BLOCK)
         until_matched(publisher)
         sent = 0

@@ -1,7 +1,7 @@
 """What a recorder subscribes with: samples come as Arrow record batches.
 
     sink = ColumnSink(partitions=4)
-    with declare(session, "robot/**", sink):
+    with declare_columns(session, "robot/**", sink):
         while sink.wait():
             for partition, batch in sink.take():
                 ...
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.engine.runtime import Runtime
 
-__all__ = ["ColumnSink", "ColumnSubscriber", "declare"]
+__all__ = ["ColumnSink", "ColumnSubscriber", "declare_columns"]
 
 #: How long rows may wait for company, in seconds: one batch of many costs less than many of few.
 LINGER: Final = 0.02
@@ -73,7 +73,7 @@ Numbers = npt.NDArray[Any]
 
 
 class ColumnSink:
-    """Takes in samples, and gives record batches; declared once, by `declare`."""
+    """Takes in samples, and gives record batches; declared once, by `declare_columns`."""
 
     def __init__(self, partitions: int = 1, *, origin: int = HEARD, linger: float = LINGER) -> None:
         """`origin`: what the rows say of where they come from; `linger`: see `wait`."""
@@ -361,7 +361,7 @@ class ColumnSubscriber:
     """A `ColumnSink` that a session feeds, until it is undeclared or the session closes."""
 
     def __init__(self, runtime: Runtime, entity: LocalSubscriber) -> None:
-        """Made by `declare`."""
+        """Made by `declare_columns`."""
         self._runtime = runtime
         self._entity: LocalSubscriber | None = entity
 
@@ -390,7 +390,7 @@ class ColumnSubscriber:
         self.undeclare()
 
 
-def declare(
+def declare_columns(
     session: Session, key_expr: KeyExpr | str, sink: ColumnSink, allowed_origin: int = ANY
 ) -> ColumnSubscriber:
     """Subscribe to a key expression, into columns."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from zenlake.journal.ingest.columns import ColumnSink, ColumnSubscriber, declare
+from zenlake.journal.ingest.columns import ColumnSink, ColumnSubscriber, declare_columns
 from zenlake.keys import intersects
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class HeardColumns:
 
     def declare(self, session: Session, number: int) -> None:
         """Subscribe to one of the expressions."""
-        self._subscribers.append(declare(session, self._exprs[number], self._sinks[number]))
+        self._subscribers.append(declare_columns(session, self._exprs[number], self._sinks[number]))
 
     def run(self, number: int) -> None:
         """Hand on what comes for one of the expressions, until `close`."""
