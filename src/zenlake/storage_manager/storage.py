@@ -358,7 +358,8 @@ class Storage:
     ) -> Iterator[list[Entry]]:
         """The values of the keys that `expr` stands for, with payloads, some at a time.
 
-        Only those with a time from `start` to `end` (NTP64), and at most `limit`.
+        Only those with a time from `start` to `end` (NTP64), then in the order of time, and at most
+        `limit`.
         """
         with self._lock:
             # Only references: a million keys are some megabytes. If it is all of them, deleted ones
@@ -366,6 +367,8 @@ class Storage:
             # passed over below.
             everything = is_wild(expr) and includes(expr, self._expr)
             held = self._contents.held(None if everything else expr)
+        if start > 0 or end < (1 << 64) - 1:
+            held = sorted(held, key=lambda one: (one.time, one.id))
         if self.settings.ttl is not None:
             start = max(start, _ntp64(time.time() - self.settings.ttl))
         bounded = start > 0 or end < (1 << 64) - 1
