@@ -79,13 +79,17 @@ ASKING = "def test_asking(spark): ..."
 SPARK = "import pytest\n@pytest.fixture(scope='session')\ndef spark(): ..."
 
 
-def test_a_run_begins_with_spark_then_what_is_slow(tmp_path: Path) -> None:
+def test_a_run_begins_with_spark_and_has_what_is_slow_among_the_rest(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(SPARK)
     (tmp_path / "test_a_quick.py").write_text("def test_quick(): ...")
+    (tmp_path / "test_b_quick.py").write_text("def test_quick_too(): ...")
+    (tmp_path / "test_x_slow.py").write_text(SLOW)
     (tmp_path / "test_z_asking.py").write_text(ASKING)
     done = run(tmp_path, SLOW, "-vv")
     order = re.findall(r"::(test_\w+) PASSED", done.stdout)
-    assert order == ["test_asking", "test_first", "test_slow", "test_quick"], done.stdout
+    slow = ["test_first", "test_slow"]
+    expected = ["test_asking", "test_quick", *slow, *slow, "test_quick_too"]
+    assert order == expected, done.stdout
 
 
 @pytest.mark.parametrize("fixture", ["", "spark"])

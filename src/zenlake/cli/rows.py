@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from zenlake.cli.show import aside, escaped, paint, payload_facts, readable, size_of, unpacked
-from zenlake.recorded.columns import KINDS, source_text
 from zenlake.recorded.encoding import recorded_text
+from zenlake.recorded.words import KINDS, source_text
 
 ORIGINS = ("heard", "healed", "imported")
 

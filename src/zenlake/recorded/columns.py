@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from zenlake.clock.zid import id_text
 from zenlake.errors import LocalError
 from zenlake.recorded.encoding import recorded_parts, recorded_schema, recorded_text
+from zenlake.recorded.words import KINDS, source_text
 
 __all__ = [
-    "KINDS",
     "coded",
     "constant",
     "encoding_numbers",
@@ -35,12 +35,8 @@ __all__ = [
     "kind_words",
     "numbers_for_words",
     "schema_words",
-    "source_text",
     "source_words",
 ]
-
-KINDS: Final = ("put", "delete")
-"""The words of `kind`, each at the place that is its number."""
 
 _KIND_WORDS: Final = pa.array(KINDS)
 
@@ -110,11 +106,6 @@ def source_words(zids: pa.Array, eids: pa.Array) -> pa.DictionaryArray:
         texts.append(None if zid is None else source_text(zid, value & 0xFFFFFFFF))
     # Encoded once more, for a dictionary may not hold null itself.
     return pa.array(texts, pa.string()).take(both.indices).dictionary_encode()
-
-
-def source_text(zid: bytes, eid: int) -> str:
-    """Return who sent a sample, `zid:eid`."""
-    return f"{id_text(zid)}:{eid}"
 
 
 def constant(word: str, count: int) -> pa.DictionaryArray:

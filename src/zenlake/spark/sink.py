@@ -28,8 +28,8 @@ from zenlake.api.outcome import PutOutcome
 from zenlake.api.publish import Publisher
 from zenlake.config.nearest import nearest
 from zenlake.errors import LinkError, LocalError
-from zenlake.recorded.columns import KINDS
 from zenlake.recorded.encoding import recorded_encoding
+from zenlake.recorded.words import KINDS
 from zenlake.spark.network import open_session
 from zenlake.spark.options import OptionError, SourceOptions
 from zenlake.spark.schema import COLUMNS

@@ -23,7 +23,7 @@ from zenlake.journal.ingest.rows import hlc_of, unnumbered_batch
 from zenlake.journal.schema import HEARTBEAT, HEARTBEAT_MARK, PUT
 from zenlake.keys import is_wild
 from zenlake.node.advanced_keys import SERIALS, SourceId, publisher_named
-from zenlake.recorded.columns import source_text
+from zenlake.recorded.words import source_text
 
 if TYPE_CHECKING:
     from zenlake.clock import Timestamp

@@ -20,7 +20,7 @@ import pyarrow as pa
 from zenlake.errors import ZError
 from zenlake.journal.ledger.cache_queries import MOST_WAITING, CacheAsker, CacheQuery
 from zenlake.node.advanced_keys import publisher_named, publishers_of
-from zenlake.recorded.columns import source_text
+from zenlake.recorded.words import source_text
 from zenlake.values import SampleKind
 
 if TYPE_CHECKING:

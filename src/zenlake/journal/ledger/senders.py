@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from zenlake.journal.ledger.account import Flags, Integers
 from zenlake.journal.schema import HEALED, ROS_SIZE
 from zenlake.journal.uniform import only_value
-from zenlake.recorded.columns import source_text
+from zenlake.recorded.words import source_text
 
 __all__ = ["COLUMNS", "SourceStretch", "Unnumbered", "senders_in"]
 

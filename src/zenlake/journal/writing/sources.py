@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from zenlake.clock.zid import id_text
 from zenlake.journal.uniform import only_value
-from zenlake.recorded.columns import source_text
+from zenlake.recorded.words import source_text
 
 __all__ = ["MOST_SOURCES", "SourceNumbers"]
 
