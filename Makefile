@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # In a fresh clone one process does that, for all workers.
 build/bytecode-of-tests: $(READY)
 	@mkdir -p build
-	@PYTHONPATH=src $(BIN)/python -m pytest -q --collect-only > $@
+	@PYTHONPATH=src $(BIN)/python -m pytest -q --collect-only > $@ 2>&1 || { cat $@; rm $@; exit 1; }
 # For what searches for hours.
 ENDLESS     := --timeout=0 -o faulthandler_timeout=0
 FUZZ_SECONDS ?= 300
