@@ -13,6 +13,7 @@ import ctypes
 import functools
 import os
 import pickle
+import signal
 import struct
 import subprocess
 import sys
@@ -38,12 +39,8 @@ class Mortal:
 
     def __init__(self, disk: Path) -> None:
         """With the library that ends a process at an operation."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.volumes.mortal", disk],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "LD_PRELOAD": str(disk)},
-        )
+        self._disk = disk
+        self._process: subprocess.Popen[bytes] | None = None
 
     def write(
         self, kind: str, options: Mapping[str, object], batch: Batch, at: int, seed: int
@@ -52,16 +49,36 @@ class Mortal:
 
         With a seed the power fails: of each file what was not synced is there or gone.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        _send(self._process.stdin, (kind, dict(options), batch, at, seed))
-        code, sure = _receive(self._process.stdout)
+        process = self._process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            _send(process.stdin, (kind, dict(options), batch, at, seed))
+            code, sure = _receive(process.stdout)
+        except BaseException:
+            # Time ran out. Its answer would be taken for that to the next request.
+            self._process = None
+            os.killpg(process.pid, signal.SIGKILL)
+            process.stdin.close()
+            process.stdout.close()
+            process.wait()
+            raise
         assert code in (0, 9), code
         return bool(sure)
 
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.volumes.mortal", self._disk],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "LD_PRELOAD": str(self._disk)},
+            start_new_session=True,  # with it ends the child that writes
+        )
+
     def close(self) -> None:
         """End it."""
-        self._process.communicate(timeout=10)
+        if self._process is not None:
+            self._process.communicate(timeout=10)
 
 
 def _send(file: IO[bytes], message: tuple[object, ...]) -> None:

@@ -61,6 +61,8 @@ def test_what_an_eclipse_client_declares_comes_and_goes_in_the_table(tmp_path: P
     with listening(mode='"router"', adminspace__enabled="true") as session:
         watching = NetworkService(session, LakeLocation(tmp_path), 0.05, 86400.0)
         try:
+            # What the first look finds was there before, and does not come.
+            until(lambda: bool(rows_of(tmp_path, "network")), "it looked once")
             settings = zenoh.Config()
             settings.insert_json5("mode", '"client"')
             settings.insert_json5("connect/endpoints", f'["{where(session)}"]')
