@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import zenoh
 
-from tests.cli.programs import command, endpoint, run, run_alone
+from tests.cli.programs import SECONDS, command, endpoint, run, run_alone
 from zenlake.journal import Journal
 
 
@@ -62,6 +64,40 @@ def test_a_router_records_the_journals_of_its_configuration(tmp_path: Path) -> N
         assert "r/a: hello" in run("get", "-s", "r/a", "-e", place)[1][0]
         assert router.interrupt() == 130
     assert rows(folder) == [("r/a", b"hello")]
+
+
+@pytest.mark.interop
+def test_a_client_that_is_faster_than_the_start_is_recorded_from_its_first_sample(
+    tmp_path: Path,
+) -> None:
+    place = endpoint()
+    folder = tmp_path / "flight"
+    file = tmp_path / "router.json5"
+    entry = {"name": "flight", "dir": str(folder), "key_exprs": ["r/**"], "fsync": "5ms"}
+    file.write_text(json.dumps({"journals": [entry]}))
+    settings = zenoh.Config()
+    settings.insert_json5("mode", '"client"')
+    settings.insert_json5("scouting/multicast/enabled", "false")
+    settings.insert_json5("connect/endpoints", json.dumps([place]))
+    # It tries all the time, and connects in the moment in which the port is there.
+    settings.insert_json5("connect/timeout_ms", str(int(SECONDS * 1000)))
+    retry = {"period_init_ms": 1, "period_max_ms": 1, "period_increase_factor": 1}
+    settings.insert_json5("connect/retry", json.dumps(retry))
+
+    def publish() -> None:
+        with zenoh.open(settings) as client:
+            for number in range(300):
+                block = zenoh.CongestionControl.BLOCK
+                client.put("r/a", str(number), congestion_control=block)
+
+    with ThreadPoolExecutor(1) as client:
+        published = client.submit(publish)
+        with command("router", "-c", str(file), "-l", place) as router:
+            router.says("listens on")
+            published.result(SECONDS)
+            assert "r/a: 299" in run("get", "-s", "r/a", "-e", place)[1][0]
+            assert router.interrupt() == 130
+    assert [int(value) for _, value in rows(folder)] == list(range(300))
 
 
 @pytest.mark.parametrize(

@@ -286,8 +286,9 @@ def started(**settings: str) -> tuple[Runtime, HandLoop]:
     keys = {"mode": '"router"', "scouting__gossip__enabled": "false", **settings}
     loop = HandLoop()
     runtime = Runtime(loop, config(**keys))
-    with loop.as_loop(), _finished(runtime._start()):
-        pass
+    for step in (runtime._listen, runtime._begin):
+        with loop.as_loop(), _finished(step()):
+            pass
     loop.settle()
     return runtime, loop
 

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from tests.engine.by_hand import MemoryLink, Schedule
-from zenlake.engine.listeners import Listeners
+from zenlake.engine.listeners import EARLY_LINKS, Listeners
 from zenlake.engine.timer import STALL, NodeTimer
 
 
@@ -82,6 +82,17 @@ def test_links_that_come_before_the_node_is_ready_wait_in_order() -> None:
     listeners.serve()
     listeners._accepted(third)
     assert handed == [first, second, third]
+
+
+def test_no_more_links_wait_than_their_bound() -> None:
+    handed: list[object] = []
+    listeners = Listeners(handed.append)
+    links = [MemoryLink() for _ in range(EARLY_LINKS + 2)]
+    for link in links:
+        listeners._accepted(link)
+    assert [link.closed for link in links[-3:]] == [False, True, True]
+    listeners.serve()
+    assert handed == links[:-2]
 
 
 def test_links_that_waited_in_vain_are_closed() -> None:

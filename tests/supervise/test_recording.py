@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def durable(recording: Recording) -> int:
 
 
 def test_a_recorder_whose_folder_was_taken_away_is_opened_again(
-    session: Session, tmp_path: Path
+    session: Session, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "journal"
     with Recording(session, (service(folder),)) as recording:
@@ -53,6 +54,8 @@ def test_a_recorder_whose_folder_was_taken_away_is_opened_again(
 
         until(noticed)
         until(lambda: recording.report()[0]["state"] == "up")
+        (told,) = [line for line in caplog.messages if "is recorded again" in line]
+        assert re.search(r"samples from about 2\S+ to 2\S+ are not in it", told)
         before = durable(recording)
         session.put("robot/7", "3")
         until(lambda: durable(recording) > before)

@@ -75,6 +75,15 @@ def open(
     return Session(Runtime.open(Config() if config is None else config), timestamp_callback)
 
 
+def prepare(config: Config) -> Session:
+    """Open a session that listens and lets nobody in until `session.runtime.begin()`.
+
+    For programs of zenlake that declare what must miss nothing.
+    """
+    ready()
+    return Session(Runtime.prepare(config))
+
+
 class Session(SessionCore):
     """A program's place in the network: publish, subscribe, query and reply through it.
 

@@ -90,6 +90,7 @@ def router(
     `why` show what happens in it.
     """
     import zenlake
+    from zenlake.api.session import prepare
     from zenlake.config import ConfigWarning, InvalidConfig
     from zenlake.config.plugins import required_plugins
     from zenlake.engine.survivors import set_survivors_aside
@@ -126,7 +127,7 @@ def router(
     if config.mode != "router":
         note(f"mode is '{config.mode}', as configured: this is no router")
     with (
-        zenlake.open(config) as session,
+        prepare(config) as session,
         _services(session, config, supervised) as recording,
         until_interrupted(),
     ):
@@ -170,7 +171,10 @@ def _is_everywhere(endpoint: EndPoint) -> bool:
 def _services(
     session: Session, config: Config, supervised: Supervised | None
 ) -> Iterator[Recording | None]:
-    """Run what the configuration asks for beside the router, until the end of the block."""
+    """Run what the configuration asks for beside the router, until the end of the block.
+
+    What records is there before the router lets anybody in.
+    """
     settings = config.resolved
     with ExitStack() as stack:
         recording = None
@@ -183,6 +187,7 @@ def _services(
             recording = stack.enter_context(Recording(session, settings.journals, patient=patient))
             for recorder in recording.recorders:
                 note(f"recording journal '{recorder.name}' into {recorder.journal.path}")
+        session.runtime.begin()
         if settings.xrce.listen:
             from zenlake.xrce_io.service import serving
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from asyncio import AbstractEventLoop
+from typing import Final
 
 from zenlake.config.model import Settings
 from zenlake.engine.multicast import is_group
@@ -17,6 +18,9 @@ from zenlake.links.registry import listen
 from zenlake.values.locator import EndPoint
 
 log = logging.getLogger("zenlake.engine")
+
+EARLY_LINKS: Final = 1024
+"""Links that may wait until the node lets them in; others are closed, and try again."""
 
 
 def _endpoints(settings: Settings) -> list[EndPoint]:
@@ -38,8 +42,15 @@ class Listeners:
     def _accepted(self, link: UnicastLink) -> None:
         if self._serving:
             self._on_link(link)
-        else:
+        elif len(self._early) < EARLY_LINKS:
             self._early.append(link)
+        else:
+            link.close()
+
+    @property
+    def waiting(self) -> int:
+        """How many links came and were not handed over yet."""
+        return len(self._early)
 
     def serve(self) -> None:
         """Hand over the links that came, and those that come from now on."""

@@ -42,6 +42,8 @@ from zenlake.engine.polling import SocketPoller, is_supported
 from zenlake.engine.pump import LAST_WORDS, Pump
 from zenlake.engine.scouts import NodeScouting, StandaloneScout
 from zenlake.engine.services import (
+    HEARING,
+    SERVING,
     RunningService,
     refuse_session_services,
     start_services,
@@ -113,16 +115,36 @@ class Runtime:
     @classmethod
     def open(cls, config: Config) -> Runtime:
         """Start a node, and wait until it is connected as its configuration says."""
+        runtime = cls.prepare(config)
+        runtime.begin()
+        return runtime
+
+    @classmethod
+    def prepare(cls, config: Config) -> Runtime:
+        """Start a node that listens, and neither lets anybody in nor connects until `begin`.
+
+        What is declared between the two misses nothing: a client may connect and publish in the
+        moment in which the port is there.
+        """
         runtime = cls(shared_loop(), config)
         try:
-            runtime.loop.run(runtime._start())
-            runtime._wait_until_open()
-            runtime.opening = False
-            start_session_services(runtime)
+            runtime.loop.run(runtime._listen())
+            start_session_services(runtime, HEARING)
         except BaseException:
             runtime.close()
             raise
         return runtime
+
+    def begin(self) -> None:
+        """Let neighbours in, connect, and wait as the configuration says."""
+        try:
+            self.loop.run(self._begin())
+            self._wait_until_open()
+            self.opening = False
+            start_session_services(self, SERVING)
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
     async def open_async(cls, config: Config) -> Runtime:
@@ -130,7 +152,8 @@ class Runtime:
         runtime = cls(CallerLoop(), config)
         try:
             refuse_session_services(runtime)
-            await runtime._start()
+            await runtime._listen()
+            await runtime._begin()
             await runtime._until_open()
             runtime.opening = False
         except BaseException:
@@ -138,22 +161,26 @@ class Runtime:
             raise
         return runtime
 
-    async def _start(self) -> None:
-        """Listen, then begin to connect; on the loop thread."""
-        settings = self.settings
-        await self.listeners.open(self.loop.loop, settings)
+    async def _listen(self) -> None:
+        """Listen, and let links wait; on the loop thread."""
+        await self.listeners.open(self.loop.loop, self.settings)
         with self.lock:
             node = self.node
             node.change_settings(replace(node.settings, locators=self.listeners.locators()))
-            node.start(time.monotonic())
+        start_services(self)
+
+    async def _begin(self) -> None:
+        """Let in the links that wait, and begin to connect; on the loop thread."""
+        now = time.monotonic()
+        with self.lock:
+            self.node.start(now)
         self._join_groups()
         self.listeners.serve()
-        if settings.scouting.multicast.enabled:
+        if self.settings.scouting.multicast.enabled:
             scouting = NodeScouting(self)
             self._dispatcher.scouting = scouting
             scouting.start()
-        start_services(self)
-        self._tick(time.monotonic())
+        self._tick(now)
 
     def _join_groups(self) -> None:
         """Join every multicast group among the endpoints to listen on."""

@@ -4,8 +4,9 @@ The rooms of services lie above the engine, which must not know them: it knows t
 imports those that are wanted when a node starts.
 
 A room of SERVICES has `start(runtime)`, called on the loop before the node connects. A room of
-SESSION_SERVICES has `start(runtime)` too, called where waiting is allowed, when the node is
-open; what it returns is a `RunningService`.
+HEARING or SERVING has `start(runtime)` too, called where waiting is allowed; what it returns is a
+`RunningService`. One of HEARING is started before the first neighbour is let in, so that it misses
+nothing; one of SERVING lets programs in by itself, and is started when the node is open.
 """
 
 from __future__ import annotations
@@ -71,13 +72,16 @@ def _rest(settings: Settings) -> bool:
 SERVICES: dict[str, Callable[[Settings], bool]] = {"zenlake.admin": _admin_space}
 """Rooms that are started with the node, and whether a configuration wants each."""
 
-SESSION_SERVICES: dict[str, tuple[str, Callable[[Settings], bool]]] = {
+SessionServices = dict[str, tuple[str, Callable[[Settings], bool]]]
+"""Rooms: what of the configuration they obey, and whether it wants them."""
+HEARING: SessionServices = {
     "zenlake.storage_manager": ("plugins/storage_manager", _storages),
+}
+SERVING: SessionServices = {
     "zenlake.rest": ("plugins/rest", _rest),
     "zenlake.remote": ("plugins/remote_api", _remote),
 }
-"""Rooms that are started when the node is open: what of the configuration they obey, and whether
-it wants them."""
+SESSION_SERVICES: SessionServices = HEARING | SERVING
 
 
 def start_services(runtime: Served) -> None:
@@ -87,9 +91,9 @@ def start_services(runtime: Served) -> None:
             import_module(room).start(runtime)
 
 
-def start_session_services(runtime: Served) -> None:
-    """Start what needs an open node; may wait for disks, so never on the loop."""
-    for room, (_, wanted) in SESSION_SERVICES.items():
+def start_session_services(runtime: Served, rooms: SessionServices) -> None:
+    """Start those of these rooms that are wanted; may wait for disks, so never on the loop."""
+    for room, (_, wanted) in rooms.items():
         if wanted(runtime.settings):
             runtime.services[room] = import_module(room).start(runtime)
 

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from zenlake.errors import ZError
@@ -46,6 +47,8 @@ class _One:
         self.recorder: Recorder | None = None
         self.totals: dict[str, int] = {}
         self.totals_at = -TOTALS_EVERY
+        #: Since when nothing is recorded, if it failed while the router ran.
+        self.failed_at: datetime | None = None
 
 
 class Recording:
@@ -183,6 +186,7 @@ class Recording:
         if recorder is not None and recorder.failure is not None:
             reason = str(recorder.failure)
             one.recorder = None
+            one.failed_at = datetime.now(UTC)
             one.part.ended(time.monotonic(), reason)
             with contextlib.suppress(ZError, OSError):
                 recorder.close()
@@ -209,5 +213,13 @@ class Recording:
             )
         else:
             one.part.ready(time.monotonic())
-            if one.part.restarts:
-                log.warning("journal '%s' is recorded again", one.service.name)
+            if one.failed_at is not None:
+                log.warning(
+                    "journal '%s' is recorded again; samples from about %s to %s are not in it",
+                    one.service.name,
+                    one.failed_at.isoformat(timespec="milliseconds"),
+                    datetime.now(UTC).isoformat(timespec="milliseconds"),
+                )
+                one.failed_at = None
+            elif one.part.restarts:
+                log.warning("journal '%s' is recorded now", one.service.name)
