@@ -59,6 +59,7 @@ from zenlake.node.entities import Publication
 from zenlake.node.sessions.connect import Attempt
 from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.scouting.scout import DiscoveredNode
+from zenlake.transport.auth import Credentials
 from zenlake.values.locator import EndPoint
 
 if TYPE_CHECKING:
@@ -227,9 +228,19 @@ class Runtime:
             link.close()
             return
         self.commit_all()  # another may have been displaced
+        self._meet(link, None)
+
+    def accept_part(self, link: UnicastLink, users: Credentials) -> None:
+        """Take a link of another part of the same service; on the loop thread."""
+        if self.closed:
+            link.close()
+            return
+        self._meet(link, users)
+
+    def _meet(self, link: UnicastLink, parts: Credentials | None) -> None:
         with self.lock:
             neighbour = self.node.accepted(
-                link.src, link.dst, link.stream, link.mtu, time.monotonic()
+                link.src, link.dst, link.stream, link.mtu, time.monotonic(), parts
             )
         self._pump(link, neighbour)
 

@@ -29,6 +29,7 @@ from zenlake.node.stamps import Timestamper
 from zenlake.routing.face import Face, InterestOut, QueryBranch
 from zenlake.routing.mesh import Mesh
 from zenlake.routing.policy.policy import Policy
+from zenlake.transport.auth import Credentials
 from zenlake.transport.multicast_terms import MulticastTerms
 from zenlake.transport.outbox import Outbox
 from zenlake.transport.turn import Turn
@@ -160,9 +161,21 @@ class Node(Core):
         self.wake_by(self.sessions.leases.add(neighbour))
         return neighbour
 
-    def accepted(self, src: str, dst: str, stream: bool, mtu: int, now: float) -> Neighbour:
-        """A link was accepted: wait for the InitSyn of the node at its other end."""
-        neighbour = self.sessions.meet(src, dst, stream, mtu, 0, self.settings.accept_timeout)
+    def accepted(
+        self,
+        src: str,
+        dst: str,
+        stream: bool,
+        mtu: int,
+        now: float,
+        parts: Credentials | None = None,
+    ) -> Neighbour:
+        """A link was accepted: wait for the InitSyn of the node at its other end.
+
+        `parts`: the users of a listener that is for parts of the same service, and for nobody else.
+        """
+        patience = self.settings.accept_timeout
+        neighbour = self.sessions.meet(src, dst, stream, mtu, 0, patience, parts=parts)
         self.now = now
         unicast = neighbour.unicast
         assert unicast is not None

@@ -51,8 +51,11 @@ class LinkIdentity:
 NO_IDENTITY: Final = LinkIdentity((), ())
 
 
-def subject_of(src: str, identity: LinkIdentity, terms: Terms) -> Subject:
-    """The neighbour at the other end of a link from `src`, as far as rules can tell."""
+def subject_of(src: str, identity: LinkIdentity, terms: Terms, part: bool = False) -> Subject:
+    """The neighbour at the other end of a link from `src`, as far as rules can tell.
+
+    `part`: it came over the listener that is for parts of the same service.
+    """
     protocol = src.partition("/")[0]
     return Subject(
         interfaces=identity.interfaces,
@@ -60,6 +63,7 @@ def subject_of(src: str, identity: LinkIdentity, terms: Terms) -> Subject:
         username=terms.user or None,
         link_protocol=PROTOCOLS.get(protocol, protocol),
         zid=ZenohId(terms.zid),
+        part=part,
     )
 
 

@@ -97,6 +97,8 @@ class Neighbour(Listener):
         self.stream: bool = stream
         self.mtu: int = mtu
         self.attempt: int = attempt
+        #: Whether it came over the listener that is for parts of the same service.
+        self.part: bool = False
         #: Tells what its link knows of it; asked only if there are rules.
         self.link_identity: Callable[[], LinkIdentity] | None = None
         #: What the policy does to what is said in both directions; None: nothing.
@@ -161,7 +163,8 @@ class Neighbour(Listener):
         policy = self.node.policy
         interceptors: Interceptors | None = None
         if not policy.is_idle():
-            interceptors = policy.for_neighbour(subject_of(self.src, self.identity(), terms))
+            who = subject_of(self.src, self.identity(), terms, self.part)
+            interceptors = policy.for_neighbour(who)
         self.intercept(interceptors)
         if interceptors is not None:
             if interceptors.ingress is not None:

@@ -77,6 +77,8 @@ class SessionAdmission:
         ):
             # Both connected to each other at once: the link of the greater id stays.
             return MAX_LINKS
+        if neighbour.part:
+            return -1  # a crowd of strangers does not keep out the parts of this service
         if len(self._by_zid) >= node.settings.max_sessions:
             return INVALID
         if not neighbour.attempt:
@@ -110,7 +112,7 @@ class SessionAdmission:
         """Refuse who guessed too often, and who claims a role that it has not proven."""
         node = self._node
         host = host_of(neighbour.dst)
-        if node.settings.credentials.users is not None:
+        if node.settings.credentials.users is not None and not neighbour.part:
             wait = node.brake.wait(host, node.moment(), terms.user)
             if wait > 0.0:
                 raise HandshakeError(
@@ -211,6 +213,6 @@ class SessionAdmission:
             if reason == LOGIN:
                 acceptor = None if unicast is None else unicast.opening.acceptor
                 user = "" if acceptor is None else acceptor.auth.tried
-                if user:  # a guess; who shows nothing at all guesses nothing
+                if user and not neighbour.part:  # a guess; who shows nothing at all guesses nothing
                     node.brake.failed(host_of(neighbour.dst), user, now)
             node.rejections.add(reason, neighbour.dst, f"no session: {error}", now, user)

@@ -30,6 +30,7 @@ from zenlake.routing.face import Face
 from zenlake.routing.policy.gate import PolicyCounters
 from zenlake.routing.policy.messages import FLOWS
 from zenlake.routing.regions import CLIENT, PEER
+from zenlake.transport.auth import Credentials
 from zenlake.transport.budget import MemoryAccount
 from zenlake.transport.handshake import Offer, Terms, no_bound
 from zenlake.transport.multicast_terms import MulticastTerms
@@ -97,11 +98,16 @@ class Sessions(SessionOwner):
         attempt: int,
         timeout: float,
         purpose: int = 0,
+        parts: Credentials | None = None,
     ) -> Neighbour:
-        """A new neighbour, whose session is to open within `timeout` seconds."""
+        """A new neighbour, whose session is to open within `timeout` seconds.
+
+        `parts`: it came over the listener of the parts of this service, who are known by these.
+        """
         node = self.node
         settings = node.settings
         neighbour = Neighbour(node, self.routes, self, src, dst, stream, mtu, attempt)
+        neighbour.part = parts is not None
         offer = Offer(
             zid=node.zid,
             whatami=node.mode,
@@ -111,7 +117,7 @@ class Sessions(SessionOwner):
             qos=settings.qos,
             low_latency=settings.low_latency,
             compression=settings.compression,
-            credentials=settings.credentials,
+            credentials=settings.credentials if parts is None else parts,
             region_name=settings.region_name.encode(),
             bound=no_bound if settings.south is None else self.admission.bound_of(neighbour),
             link_key=self.link_key,

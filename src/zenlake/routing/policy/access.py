@@ -11,6 +11,9 @@ certain properties) and *policies* (these rules for those subjects). A decision:
    and everything else is denied.
 3. One identity that allows is enough. A neighbour without any gets the default.
 
+A part of the service that a node belongs to (`Subject.part`: the lake of `zenlake up`) is denied
+nothing, unless a subject names its user; then it is judged like any other neighbour.
+
 That identities merge is not a detail. If `everybody-in-eth0` may put and `eth0` may not, both are
 one identity, and its deny rule wins; taken apart, the first would open what the second closes.
 
@@ -295,12 +298,16 @@ class Access:
 class AccessRules:
     """The section `access_control` of a configuration, ready to be asked."""
 
-    __slots__ = ("_applied", "_rule_sets", "_subjects", "default")
+    __slots__ = ("_applied", "_named", "_rule_sets", "_subjects", "default")
 
     def __init__(self, section: AccessControl) -> None:
         """Read a section; whether it is enabled is for the caller to ask."""
         self.default: bool = section.default_permission == "allow"
         self._subjects: tuple[AccessSubject, ...] = section.subjects or ()
+        #: The users that some subject names.
+        self._named: frozenset[str] = frozenset(
+            [user for subject in self._subjects for user in subject.usernames or ()]
+        )
         #: By subject: the rules of its policies, in the order of the file.
         self._applied: list[list[tuple[int, AccessRule, str]]] = [[] for _ in self._subjects]
         self._rule_sets: dict[tuple[int, ...], RuleSet] = {}
@@ -316,6 +323,8 @@ class AccessRules:
 
     def for_neighbour(self, who: Subject) -> Access:
         """What one neighbour may do."""
+        if who.part and who.username not in self._named:
+            return Access(True, [])
         identities: dict[tuple[object, ...], list[int]] = {}
         for place, subject in enumerate(self._subjects):
             for identity in _identities(subject, who):

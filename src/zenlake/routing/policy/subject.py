@@ -22,6 +22,9 @@ class Subject:
     zid: ZenohId | None = None
     #: Whether it is a group on a multicast address rather than one node.
     multicast: bool = False
+    #: Whether it is a part of the service that this node is a part of. Rules are for strangers:
+    #: they concern a part only if a subject names its user.
+    part: bool = False
 
     def is_among(
         self,
