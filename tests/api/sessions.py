@@ -38,6 +38,11 @@ def connected(to: zenlake.Session, **keys: str) -> zenlake.Session:
     return zenlake.open(config(**connecting_to(where(to)) | keys))
 
 
+def client_of(to: zenlake.Session) -> zenlake.Config:
+    """The configuration of a client of a session that listens."""
+    return config(mode='"client"', connect__endpoints=f'["{where(to)}"]')
+
+
 def connecting_to(endpoint: str) -> dict[str, str]:
     """Keys of a session that opens when it is connected, however long a busy machine takes."""
     return {"connect__endpoints": f'["{endpoint}"]', "scouting__delay": str(int(SECONDS * 1000))}

@@ -308,26 +308,25 @@ def test_options_keep_what_the_file_says_of_http(tmp_path: Path) -> None:
     plan = Plan(data=tmp_path, shown=str(tmp_path), router=[])
     file = tmp_path / "router.json5"
 
-    def page(place: str | None, text: str, *changes: str) -> tuple[dict[str, Any], list[str]]:
+    def page(place: str | None, text: str, *changes: str) -> dict[str, Any]:
         file.write_text(text)
-        found = up._with_page(plan, place, file, list(changes)).page
-        assert found[:1] == ["--cfg"]
-        assert found[1].startswith("plugins/rest:")
-        return json.loads(found[1].removeprefix("plugins/rest:")), found[2:]
+        option, found = up._with_page(plan, place, file, list(changes)).page
+        assert option == "--cfg"
+        zenlake.Config().insert_json5(*found.split(":", 1))  # the router takes it
+        settings: dict[str, Any] = json.loads(found.removeprefix("plugins/rest:"))
+        return settings
 
     beside = {"status_file": str(tmp_path / "up.json"), "lake": str(tmp_path / "lake")}
     guarded = '{plugins: {rest: {http_port: "127.0.0.1:9", tokens_file: "/t"}}}'
     told = {**beside, "http_port": "127.0.0.1:9", "tokens_file": "/t"}
-    settings, options = page(None, guarded)
+    settings = page(None, guarded)
     assert settings | told == settings
-    assert options == []
-    settings, options = page("8123", guarded)
-    assert settings | told == settings
-    assert options == ["--rest-http-port", "8123"]
-    settings, options = page(None, "{}", 'plugins/rest/http_port:"7"')
+    settings = page("8123", guarded)
+    assert settings | told | {"http_port": "8123", "__required__": True} == settings
+    assert page("8123", "{}") == {**beside, "http_port": "8123", "__required__": True}
+    settings = page(None, "{}", 'plugins/rest/http_port:"7"')
     assert settings | {**beside, "http_port": "7"} == settings
-    assert options == []
-    settings, _ = page(None, "{ /* the rest is as it was */ }")
+    settings = page(None, "{ /* the rest is as it was */ }")
     assert settings["http_port"].startswith("127.0.0.1:")
     assert up._with_page(plan, "none", file, None).page == ["--rest-http-port", "none"]
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from zenlake.errors import DecodeError
+from zenlake.supervise.openmetrics import openmetrics
 from zenlake.supervise.screen import amount, line, screen, span
 from zenlake.supervise.status import Health, JournalReport, LakeReport, PartStatus, Room, Status
 from zenlake.supervise.status_alerts import StatusAlerts
@@ -79,6 +80,38 @@ def test_health_tells_a_start_from_a_failure() -> None:
     full = status(journal=JournalReport(disk_full=True))
     assert full.health is Health.UNWELL
     assert not full.alive
+
+
+def test_a_lake_that_is_not_connected_is_not_well_everywhere() -> None:
+    refused = "the other side closed while opening; it may ask for a login"
+    found = status(lake=LakeReport(state="running", connected=False, not_connected=refused))
+    assert found.health is Health.UNWELL
+    assert found.reasons == [f"the lake is not connected to its router: {refused}"]
+    assert found.alive, "the bus carries without the lake"
+    assert "zenlake_healthy 0\n" in openmetrics(found)
+    assert "zenlake_lake_connected 0\n" in openmetrics(found)
+    alerts = StatusAlerts(MessageThrottle())
+    assert refused in words(alerts, found)
+    back = status(lake=LakeReport(state="running", connected=True))
+    assert words(alerts, back) == "the lake is connected to its router"
+    assert "zenlake_healthy 1\n" in openmetrics(back)
+    assert "zenlake_lake_connected 1\n" in openmetrics(back)
+
+
+@pytest.mark.parametrize(
+    "lake", [LakeReport(state="starting"), LakeReport(state="running", connected=False)]
+)
+def test_a_lake_that_said_nothing_yet_is_starting(lake: LakeReport) -> None:
+    found = status(lake=lake)
+    assert (found.health, found.reasons) == (Health.STARTING, [])
+    assert "zenlake_healthy 0\n" in openmetrics(found)
+
+
+def test_what_is_wanted_and_does_not_work_is_told_and_not_well() -> None:
+    trouble = "plugins/rest: 127.0.0.1:8000: Address already in use"
+    found = status(troubles=[trouble])
+    assert (found.health, found.reasons) == (Health.UNWELL, [trouble])
+    assert words(StatusAlerts(MessageThrottle()), found) == trouble
 
 
 def test_a_status_survives_its_json_and_nothing_else_is_one() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,6 +29,7 @@ from zenlake.cli.pages import examples
 from zenlake.cli.stop_signal import StopSignal, stopping
 
 if TYPE_CHECKING:
+    from zenlake.config import Config
     from zenlake.lake import LakeConfig
     from zenlake.lake.maintain.upkeep import Progress
 
@@ -65,6 +67,16 @@ def run_lake(
             show_default=False,
         ),
     ] = None,
+    session_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--session-config",
+            metavar="FILE",
+            help="How to connect to that router, if that takes more than an endpoint: a "
+            "configuration of Zenoh, with a user and a password or certificates.",
+            show_default=False,
+        ),
+    ] = None,
     spark_connect: Annotated[
         str | None,
         typer.Option(
@@ -88,15 +100,26 @@ def run_lake(
     """
     chosen = choose_lake(where, config, journals)
     settings = replace(chosen.settings, iceberg=chosen.settings.iceberg or iceberg)
-    serving = None if once else Serving(tuple(endpoints or ()), spark_connect)
+    serving = None if once else Serving(_session(endpoints, session_config), spark_connect)
     fill_lake(chosen.where, chosen.journals, settings, serving, every, as_json, master, conf)
+
+
+def _session(endpoints: list[str] | None, file: Path | None) -> Config | None:
+    """How the lake connects to the bus, as the options say; None if it does not."""
+    from zenlake.cli.connection import Connection, Mode
+
+    if not endpoints and file is None:
+        return None
+    named = None if file is None else str(file)
+    said = Connection(mode=Mode.CLIENT, connect=endpoints, file=named, no_multicast_scouting=True)
+    return said.config()
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
     """How a running lake is reached beside its socket."""
 
-    endpoints: tuple[str, ...] = ()
+    session: Config | None = None
     spark_connect: str | None = None
 
 
@@ -121,15 +144,15 @@ def fill_lake(
     from zenlake.lake.model.config import seconds_of
     from zenlake.lake.model.location import LakeLocation, absolute
     from zenlake.lake.query.lost_cores import REAPED, in_one_java
+    from zenlake.lake.service.bus_link import BusLink
     from zenlake.lake.service.loop import LoopReport, opened, run
     from zenlake.lake.service.start import SPARK, listen_only, serve_lake
 
     once = serving is None
-    heard: tuple[str, ...] = ()
+    bus = None if serving is None else serving.session
     if master.startswith("sc://"):
         if serving is not None:
             note("a Spark behind Spark Connect fills the lake and answers no questions of others")
-            heard = serving.endpoints
         serving = None
     if serving is not None:
         reaped = () if in_one_java(master) else REAPED
@@ -167,12 +190,15 @@ def fill_lake(
             with progress_bar(as_json) as bar, ExitStack() as held:
                 service = None
                 problems: Callable[[], tuple[str, ...]] = tuple
-                if heard:
-                    problems = held.enter_context(listen_only(tasks, pipeline, heard, _complain))
+                link = None if bus is None else held.enter_context(BusLink(bus))
+                session = None if link is None else link.session
+                if serving is None and session is not None:
+                    listening = listen_only(tasks, pipeline, session, _complain)
+                    problems = held.enter_context(listening)
                 if serving is not None:
                     service = held.enter_context(
                         serve_lake(
-                            spark, pipeline, serving.endpoints, _complain,
+                            spark, pipeline, session, _complain,
                             connect=serving.spark_connect is not None, others=others,
                         )
                     )  # fmt: skip
@@ -192,6 +218,7 @@ def fill_lake(
                     pipeline, tasks, stop=stop, once=once, every=pause, tell=tell,
                     complain=_complain, problems=problems, others=others,
                     restarts=int if service is None else service.restarts,
+                    bus=None if link is None else link.state,
                 )  # fmt: skip
         except (ZError, KeyboardInterrupt):
             raise

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -81,6 +82,10 @@ def router(
         Supervised | None,
         typer.Option("--supervised", hidden=True, help="Report to `zenlake up`, which started it."),
     ] = None,
+    parts: Annotated[
+        Path | None,
+        typer.Option("--parts", hidden=True, help="Where the parts of `zenlake up` connect."),
+    ] = None,
 ) -> None:
     """Run a router.
 
@@ -128,7 +133,7 @@ def router(
         note(f"mode is '{config.mode}', as configured: this is no router")
     with (
         prepare(config) as session,
-        _services(session, config, supervised) as recording,
+        _services(session, config, supervised, parts) as recording,
         until_interrupted(),
     ):
         set_survivors_aside()
@@ -169,7 +174,7 @@ def _is_everywhere(endpoint: EndPoint) -> bool:
 
 @contextmanager
 def _services(
-    session: Session, config: Config, supervised: Supervised | None
+    session: Session, config: Config, supervised: Supervised | None, parts: Path | None
 ) -> Iterator[Recording | None]:
     """Run what the configuration asks for beside the router, until the end of the block.
 
@@ -194,4 +199,9 @@ def _services(
             running = stack.enter_context(serving(session, settings.xrce))
             for place in running.locators():
                 note(f"devices of the 2018 protocol may come to {place}")
+        if parts is not None:
+            from zenlake.engine.parts import listening_for_parts
+            from zenlake.supervise.parts_folder import read_parts
+
+            stack.enter_context(listening_for_parts(session.runtime, *read_parts(parts)))
         yield recording

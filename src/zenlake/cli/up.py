@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -181,12 +181,13 @@ def up(
         budget = quantities.size(retain_size, "--retain-size")
         rules = quantities.rules(retain, "--retain")
         place = http_place(http)
-        with _folder(data) as pid_file:
+        with _folder(data) as pid_file, ExitStack() as held:
             journal = _journal(data, keys or ["**"], budget, age, fsync, rules)
             plan = _plan(data, journal, file, listen, connect, changes, alone, opened)
             plan = _with_page(plan, rest, file, changes)
             if lake:
                 plan = _with_lake(plan, master, conf or [], spark_connect, iceberg)
+            plan = held.enter_context(_introduced(plan))
             live = sys.stdout.isatty() and not (plain or as_json)
             output_format = (
                 OutputFormat.JSON if as_json else OutputFormat.LIVE if live else OutputFormat.PLAIN
@@ -303,6 +304,7 @@ def _with_page(plan: Plan, place: str | None, file: Path | None, changes: list[s
     from dataclasses import replace
     from importlib.util import find_spec
 
+    from zenlake.config.plugins import REQUIRED
     from zenlake.supervise.pid_file import PAGE
 
     if place == "none":
@@ -312,15 +314,14 @@ def _with_page(plan: Plan, place: str | None, file: Path | None, changes: list[s
         "status_file": str(plan.data / PAGE),
         "lake": str(plan.data / "lake"),
     }
-    options = []
+    settings |= {name: value for name, value in (configured or {}).items() if value is not None}
     if place is not None:
-        options = ["--rest-http-port", place]  # is merged into the section by the router
+        settings |= {"http_port": place, REQUIRED: True}
     elif configured is None:
         if find_spec("starlette") is None or find_spec("uvicorn") is None:
             return plan  # installed without the extra `web`
         settings["http_port"] = f"127.0.0.1:{PAGE_PORT if _is_free(PAGE_PORT) else 0}"
-    settings |= {name: value for name, value in (configured or {}).items() if value is not None}
-    return replace(plan, page=["--cfg", f"plugins/rest:{json.dumps(settings)}", *options])
+    return replace(plan, page=["--cfg", f"plugins/rest:{json.dumps(settings)}"])
 
 
 def _is_free(port: int) -> bool:
@@ -355,6 +356,26 @@ def _with_lake(
     if iceberg:
         arguments.append("--iceberg")
     return replace(plan, lake=arguments, prepare_lake=prepare)
+
+
+@contextmanager
+def _introduced(plan: Plan) -> Iterator[Plan]:
+    """The plan with what its parts know each other by, which is taken away at the end."""
+    from dataclasses import replace
+
+    from zenlake.supervise.parts_folder import PartsFolder
+
+    try:
+        parts = PartsFolder(plan.data)
+    except OSError as error:
+        raise _unwritable(plan.data, error) from error
+    try:
+        lake = plan.lake
+        if lake is not None:
+            lake = [*lake, "--session-config", str(parts.lake)]
+        yield replace(plan, router=[*plan.router, "--parts", str(parts.parts)], lake=lake)
+    finally:
+        parts.close()
 
 
 @contextmanager

@@ -43,9 +43,9 @@ def serve_status(
         except OSError as error:
             reason = error.strerror or str(error)
             if error.errno != errno.EADDRINUSE or attempt == 0:
-                output.write_line(
-                    Line(time.time(), f"no metrics over HTTP: {host}:{attempt}: {reason}")
-                )
+                supervisor.reports.http_failure = f"{host}:{attempt}: {reason}"
+                words = f"no metrics over HTTP: {supervisor.reports.http_failure}"
+                output.write_line(Line(time.time(), words))
                 return None
         else:
             supervisor.reports.http = server.url
@@ -65,7 +65,7 @@ def _pages(supervisor: Supervisor) -> dict[str, Any]:
 
     def health() -> HttpPage:
         status = supervisor.status
-        words = "; ".join(status.reasons) or "well"
+        words = "; ".join(status.reasons) or str(status.health)
         return HttpPage(200 if status.alive else 503, TEXT, f"{words}\n")
 
     def ready() -> HttpPage:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from zenlake.supervise.parts import State
-from zenlake.supervise.status import Status
+from zenlake.supervise.status import Health, Status
 
 __all__ = ["SERIES", "joined", "openmetrics", "render"]
 
@@ -40,7 +40,7 @@ SERIES: Final = {
     series.name: series
     for series in (
         Series("zenlake_uptime_seconds", "gauge", "Time since `zenlake up` was started."),
-        Series("zenlake_healthy", "gauge", "1 if all parts are up and record, else 0."),
+        Series("zenlake_healthy", "gauge", "1 if every part is at work, else 0."),
         Series("zenlake_part_up", "gauge", "1 if the part is up, else 0.", "part"),
         Series("zenlake_part_restarts", "counter", "How often it was started again.", "part"),
         Series(
@@ -76,6 +76,9 @@ SERIES: Final = {
         Series("zenlake_journal_disk_full", "gauge", "1 while the disk has no room, else 0."),
         Series("zenlake_journal_size_bytes", "gauge", "What the files of the journal take."),
         Series("zenlake_journal_budget_bytes", "gauge", "What they may take."),
+        Series(
+            "zenlake_lake_connected", "gauge", "1 if the lake is connected to its router, else 0."
+        ),
         Series("zenlake_lake_rows", "gauge", "Rows of the table `samples`."),
         Series("zenlake_lake_behind_rows", "gauge", "Durable rows that are not in the tables."),
         Series(
@@ -126,7 +129,7 @@ def joined(*texts: str) -> str:
 
 def _values(status: Status) -> Iterator[tuple[str, str, float]]:
     yield "zenlake_uptime_seconds", "", status.uptime
-    yield "zenlake_healthy", "", int(not status.reasons)
+    yield "zenlake_healthy", "", int(status.health is Health.WELL)
     for part in status.parts:
         yield "zenlake_part_up", part.name, int(part.state == State.UP)
         yield "zenlake_part_restarts", part.name, part.restarts
@@ -152,6 +155,7 @@ def _values(status: Status) -> Iterator[tuple[str, str, float]]:
         yield "zenlake_journal_budget_bytes", "", journal.budget
     lake = status.lake
     if lake is not None:
+        yield "zenlake_lake_connected", "", int(bool(lake.connected))
         yield "zenlake_lake_rows", "", lake.rows
         yield "zenlake_lake_behind_rows", "", lake.behind
         if lake.freshness is not None:

@@ -63,6 +63,12 @@ def _report(runtime: Runtime, recording: Recording | None) -> dict[str, Any]:
         "future_replaced": future[0],
         "future_dropped": future[1],
         "journals": [] if recording is None else recording.report(),
+        "troubles": [
+            trouble
+            for service in list(runtime.services.values())
+            if service is not recording
+            for trouble in service.troubles()
+        ],
     }
 
 

@@ -58,6 +58,8 @@ class Reports:
         self.last_error = ""
         self.locators: list[str] = []
         self.http = plan.http
+        #: Why `http` is nowhere, if it should be somewhere.
+        self.http_failure = ""
         #: Where the router serves HTTP and the page, if it does.
         self.page = ""
         self._rows, self._bytes = _Rate(), _Rate()
@@ -78,6 +80,7 @@ class Reports:
             sessions=int(self.report.get("sessions", 0)),
             drops=dict(self.report.get("drops", {})),
             journal=journal,
+            troubles=self._troubles(),
             told=[str(line) for line in lines],
             last_error=self.last_error,
         )
@@ -121,6 +124,16 @@ class Reports:
         state = State.STARTING if router.state is State.UP else router.state
         return PartStatus(RECORDER, str(state), now - router.since)
 
+    def _troubles(self) -> list[str]:
+        """What is wanted beside the journal and the lake, and does not work."""
+        troubles = [f"no metrics over HTTP: {self.http_failure}"] if self.http_failure else []
+        troubles += map(str, self.report.get("troubles", ()))
+        own = self._own_journal()
+        for one in self.report.get("journals", ()):
+            if one not in own and (why := _failure(one)):
+                troubles.append(f"journal '{one['name']}' is not recorded: {why}")
+        return troubles
+
     def _own_journal(self) -> list[dict[str, Any]]:
         """The report about the journal in the data folder, if there is one."""
         mine = str(self._plan.data / "journal")
@@ -147,15 +160,19 @@ class Reports:
                 report.failure = str(one["reason"]) or "it is being opened"
         return report
 
-    def _lake(self, seen: LakeStatus | None, durable: int) -> LakeReport:
+    def _lake(self, written: LakeStatus | None, durable: int) -> LakeReport:
         """What the lake wrote of itself; how far behind it is grows while it is away."""
-        part = self._parts[LAKE]
+        part, child, seen = self._parts[LAKE], self._children.get(LAKE), written
         if seen is None:
-            return LakeReport(state="starting", behind=durable)
+            return LakeReport(state=State.STARTING, behind=durable)
         behind = seen.lag
         if durable and len(seen.committed) == 1:
             behind = max(0, durable - sum(*seen.committed.values()))
-        state = seen.state if part.state is State.UP else str(part.state)
+        state, bus = str(part.state), None
+        if part.state is State.UP:  # what one before it wrote says nothing of this process
+            is_own = child is not None and seen.pid == child.pid
+            state = seen.state if is_own else str(State.STARTING)
+            bus = seen.bus if is_own else None
         age = max(0.0, time.time() - seen.written)
         return LakeReport(
             state=state,
@@ -172,4 +189,14 @@ class Reports:
             size=seen.bytes_total,
             error=seen.error or "",
             problems=list(seen.problems),
+            connected=None if bus is None else bus.connected,
+            connected_since=None if bus is None else bus.since,
+            not_connected="" if bus is None else bus.reason,
         )
+
+
+def _failure(journal: Mapping[str, Any]) -> str:
+    """Why a journal of the router is not recorded; empty if it is."""
+    if journal["state"] != State.UP:
+        return str(journal["reason"]) or "it is being opened"
+    return str(journal.get("stuck", "")) or ("the disk is full" if journal["disk_full"] else "")

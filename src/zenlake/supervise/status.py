@@ -99,6 +99,12 @@ class LakeReport:
     size: int = 0
     error: str = ""
     problems: list[str] = field(default_factory=list)
+    #: Whether it is connected to its router; None: it has not said so, or is on no bus.
+    connected: bool | None = None
+    #: Since when it is, or is not; seconds since 1970.
+    connected_since: float | None = None
+    #: Why it is not; empty before the first try has ended.
+    not_connected: str = ""
 
 
 @dataclass(slots=True)
@@ -132,6 +138,8 @@ class Status:
     journal: JournalReport = field(default_factory=JournalReport)
     lake: LakeReport | None = None
     disk: Room = field(default_factory=Room)
+    #: What else is wanted and does not work, in sentences: the page, a plugin, another journal.
+    troubles: list[str] = field(default_factory=list)
     #: The last lines that were told, oldest first.
     told: list[str] = field(default_factory=list)
     last_error: str = ""
@@ -151,7 +159,9 @@ class Status:
             reasons.append("the disk is full: publishers are held up until there is room")
         if self.lake is not None and self.lake.state == "retrying":
             reasons.append(f"the lake does not get on: {self.lake.error}")
-        return reasons
+        if self.lake is not None and self.lake.connected is False and self.lake.not_connected:
+            reasons.append(f"the lake is not connected to its router: {self.lake.not_connected}")
+        return reasons + self.troubles
 
     @property
     def warnings(self) -> list[str]:
@@ -171,11 +181,15 @@ class Status:
 
     @property
     def health(self) -> Health:
-        """All parts up and recording, or on the way there for the first time, or not."""
+        """All parts at work, or on the way there for the first time, or not."""
         if self.reasons:
             return Health.UNWELL
         if any(part.state in (State.WAITING, State.STARTING) for part in self.parts):
             return Health.STARTING
+        if self.lake is not None and (
+            self.lake.state == State.STARTING or self.lake.connected is False
+        ):
+            return Health.STARTING  # it has said nothing yet, or is connecting
         return Health.WELL
 
     @property

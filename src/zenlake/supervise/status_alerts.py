@@ -40,6 +40,8 @@ class StatusAlerts:
         self._check_journal(status)
         if status.lake is not None:
             self._check_lake(status.lake)
+        for trouble in status.troubles:
+            self._tell(f"trouble {trouble}", trouble)
         return self._lines
 
     def _check_clocks(self, report: Mapping[str, Any], clock: float) -> None:
@@ -105,6 +107,12 @@ class StatusAlerts:
             lake.state == "retrying",
             f"the lake does not get on: {lake.error}; it is tried again",
             "the lake goes on",
+        )
+        self._lasting(
+            "connected",
+            lake.connected is False and bool(lake.not_connected),
+            f"the lake is not connected to its router: {lake.not_connected}; it is tried again",
+            "the lake is connected to its router",
         )
         for problem in lake.problems:
             self._tell(f"problem {problem}", f"the lake: {problem}")

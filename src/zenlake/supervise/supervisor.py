@@ -29,7 +29,7 @@ from zenlake.supervise.readers import write_readers
 from zenlake.supervise.reports import Reports
 from zenlake.supervise.resource_monitor import ResourceMonitor
 from zenlake.supervise.router_metrics import RouterMetrics
-from zenlake.supervise.status import Status
+from zenlake.supervise.status import Health, Status
 from zenlake.supervise.status_alerts import StatusAlerts
 from zenlake.supervise.throttle import Line, MessageThrottle
 
@@ -57,7 +57,6 @@ JAVA_GONE: Final = ("Connection refused", "Py4JNetworkError", "Spark has ended")
 """What a lake says that has lost its Java."""
 
 LOGGED: Final = re.compile(r"\S+ \S+ (WARNING|ERROR|CRITICAL) (zenlake\S*): (.*)")
-LOOPBACK: Final = re.compile(r"/(127\.|localhost|\[::1\])")
 NUMBERS: Final = re.compile(r"\d+")
 
 
@@ -124,6 +123,7 @@ class Supervisor:
                     if now - looked >= EVERY:
                         looked = now
                         self._look(now)
+                        self._check_up()
                     if now - paged >= PAGE_EVERY:
                         paged = now
                         self._write_page()
@@ -181,9 +181,6 @@ class Supervisor:
                 self._back(part)
             self._look(now)
             self._ready(child.name)
-            if not self._up and all(one.state is State.UP for one in self._parts.values()):
-                self._up = True
-                self._ready("")
         elif child.name == ROUTER and "report" in what:
             self.reports.report = what["report"]
 
@@ -248,7 +245,7 @@ class Supervisor:
             arguments = ["router", "--json", "--supervised", mode, *self.plan.router]
             arguments += self.plan.page
         else:
-            arguments = [*(self.plan.lake or []), *self._reach()]
+            arguments = list(self.plan.lake or [])
         try:
             if part.name == LAKE:
                 self.plan.prepare_lake()
@@ -264,16 +261,6 @@ class Supervisor:
             if part.name == ROUTER and not part.was_up:
                 raise NotStarted(f"the router {part.reason}", False) from error
             self._failed(part)
-
-    def _reach(self) -> list[str]:
-        """How the lake comes onto the bus: by a plain link to the router on this machine."""
-        plain = [place for place in self.reports.locators if place.startswith("tcp/")]
-        if not plain:
-            return []
-        near = next((place for place in plain if LOOPBACK.search(place)), None)
-        # The recorder believes a lake only over a link within this machine.
-        port = plain[0].rpartition(":")[2]
-        return ["-e", near or f"tcp/127.0.0.1:{port}", "-e", plain[0]]
 
     def _child_told(self, child: Child, fact: dict[str, Any]) -> None:
         """On a reader's thread: metrics go straight to who asked, all else to the loop."""
@@ -301,6 +288,12 @@ class Supervisor:
         for line in self._alerts.check(self.status, self.reports.report, time.time() - now):
             self._tell(line)
         self._show(self.status)
+
+    def _check_up(self) -> None:
+        """Say once that everything runs: not before every part is at work."""
+        if not self._up and self.status.health is Health.WELL:
+            self._up = True
+            self._ready("")
 
     def _status(self) -> Status:
         return self.reports.status(time.monotonic(), self._monitor, self._throttle.lines)

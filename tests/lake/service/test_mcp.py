@@ -14,7 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 import zenlake
-from tests.api.sessions import connected, listening, where
+from tests.api.sessions import client_of, connected, listening, where
 from tests.journal.recording import until_rows
 from tests.lake.journals import Here
 from tests.waiting import until
@@ -22,6 +22,7 @@ from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
 from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake.model.typed_table import TypedTable
+from zenlake.lake.service.bus_link import BusLink
 from zenlake.lake.service.start import serve_lake
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ def world(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iter
         until_rows(recorder, len(NUMBERS))
         pipeline = Pipeline(str(folder / "lake"), recorder.journal.path, Here(), CONFIG)
         pipeline.step()
-        with serve_lake(spark, pipeline, [where(node)], lambda told: None):
+        with (
+            BusLink(client_of(node)) as link,
+            serve_lake(spark, pipeline, link.session, lambda told: None),
+        ):
             until(lambda: recorder._answers is not None and recorder._answers.lake)
             yield World(where(node), then)
 

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from rosbags.typesys import Stores, get_typestore
 
-from tests.api.sessions import listening, where
+from tests.api.sessions import client_of, listening, where
 from tests.lake.counts import published
 from tests.lake.journals import Here, rows_of, table_of
 from tests.ros2.test_graph import OFFER, SERVICE_HASH, SERVICE_TYPE, replied
@@ -18,6 +18,7 @@ from tests.waiting import until
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
 from zenlake.lake import Pipeline, read_config
+from zenlake.lake.service.bus_link import BusLink
 from zenlake.lake.service.start import listen_only
 from zenlake.lake.table.iceberg import IcebergMirror
 from zenlake.ros2.definitions import described_by_text
@@ -99,7 +100,10 @@ def test_what_talkers_say_is_in_tables_and_a_type_of_their_own_is_learnt_from_th
                 pass
             # Nobody here describes one of the types yet; then its node is asked.
             assert {row["reason"] for row in rows_of(lake, "quarantine")} == {"definition"}
-            with listen_only(Here(), pipeline, [where(router)], throttle.append) as problems:
+            with (
+                BusLink(client_of(router)) as link,
+                listen_only(Here(), pipeline, link.session, throttle.append) as problems,
+            ):
                 until(lambda: rows_of(lake, "quarantine") == [], "the type is not learnt")
                 assert (throttle, problems()) == ([], ())
         finally:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 __all__ = [
     "STATUS",
+    "BusStatus",
     "LakeStatus",
     "TableStatus",
     "read_status",
@@ -48,6 +49,17 @@ class TableStatus:
     """For each journal, by id: of each partition the offset below which it has what it wants."""
     stopped: str = ""
     """Why it does not go on, if it does not; the other tables do."""
+
+
+@dataclass(frozen=True, slots=True)
+class BusStatus:
+    """Whether a lake that is to answer on the bus is connected to its router."""
+
+    connected: bool = False
+    since: float = 0.0
+    """Since when it is, or is not; seconds since 1970."""
+    reason: str = ""
+    """Why it is not connected; empty while it is, and before the first try has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +104,8 @@ class LakeStatus:
     tables: tuple[TableStatus, ...] = ()
     committed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """For each journal, by id: of each partition the offset below which every table has all."""
+    bus: BusStatus | None = None
+    """Whether it is connected to its router; None: it is on no bus."""
 
     def fresh(self, now: float) -> bool:
         """Whether a pipeline is at work: it wrote this a moment ago, and has not stopped."""
@@ -108,12 +122,18 @@ class LakeStatus:
         given["tables"] = tuple(_table(one) for one in given.get("tables", ()))
         given["problems"] = tuple(given.get("problems", ()))
         given["committed"] = _offsets(given.get("committed", {}))
+        bus = given.get("bus")
+        given["bus"] = None if bus is None else _bus(bus)
         return cls(**given)
 
 
 def _table(plain: Mapping[str, Any]) -> TableStatus:
     given = {f.name: plain[f.name] for f in fields(TableStatus) if f.name in plain}
     return TableStatus(**given | {"at": _offsets(given.get("at", {}))})
+
+
+def _bus(plain: Mapping[str, Any]) -> BusStatus:
+    return BusStatus(**{f.name: plain[f.name] for f in fields(BusStatus) if f.name in plain})
 
 
 def _offsets(plain: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

@@ -26,7 +26,7 @@ from zenlake.lake.ingest.schedule import CommitSchedule
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.task import QUARANTINED
 from zenlake.lake.maintain.background import BackgroundMaintenance, Complain, Schedule
-from zenlake.lake.model.status import LakeStatus, TableStatus, read_status, write_status
+from zenlake.lake.model.status import BusStatus, LakeStatus, TableStatus, read_status, write_status
 from zenlake.lake.service.read_position import tell_journal
 from zenlake.lake.table.delta import CommitConflict
 
@@ -101,13 +101,15 @@ class Loop:
         complain: Complain | None = None,
         problems: Callable[[], tuple[str, ...]] = tuple,
         restarts: Callable[[], int] = int,
+        bus: Callable[[], BusStatus] | None = None,
         lead: Loop | None = None,
     ) -> None:
         """`every`: seconds between two commits; None lets the load decide.
 
         `problems`, `restarts`: what else is wrong, and how often something was started again, for
-        the status. With `once` nothing is waited for, and a failure is raised. `lead`: the loop
-        that tells of this one too, where several journals flow into one lake.
+        the status; `bus`: whether the lake is connected. With `once` nothing is waited for, and a
+        failure is raised. `lead`: the loop that tells of this one too, where several journals flow
+        into one lake.
         """
         self.done: LoopReport = LoopReport() if lead is None else lead.done
         self._lead = lead
@@ -126,6 +128,8 @@ class Loop:
         self._complain = complain or log.warning
         self._problems = problems
         self._restarts = restarts
+        self._bus = bus
+        self._bus_told: BusStatus | None = None
         self._throttle = Throttle()
         self._freshness = Freshness()
         self._folds = float("-inf")
@@ -161,8 +165,15 @@ class Loop:
             pause = self._failed(now, error)
         self._publish(now)
         self._tell_journal(now)
+        self._look_at_bus()
         self._show(now, "retrying" if failed else "running")
         return pause
+
+    def _look_at_bus(self) -> None:
+        """Have the status written soon if the lake was connected, or cut off."""
+        if self._bus is not None and (bus := self._bus()) != self._bus_told:
+            self._bus_told = bus
+            self._changed = True
 
     def _tell_journal(self, now: float) -> None:
         """Let the journal know what retention may take; nobody takes from those elsewhere."""
@@ -327,6 +338,7 @@ class Loop:
             problems=(*dict.fromkeys(problems), *self._problems()),
             tables=tables,
             committed={**self._others, **{one.journal.id: one.committed() for one in pipelines}},
+            bus=self._bus_told,
         )
 
 
@@ -381,6 +393,7 @@ def run(
     schedule: Schedule | None = None,
     problems: Callable[[], tuple[str, ...]] = tuple,
     restarts: Callable[[], int] = int,
+    bus: Callable[[], BusStatus] | None = None,
     others: Sequence[Pipeline] = (),
 ) -> LoopReport:
     """Feed the tables until `stop` is set, or with `once` until they have all that is durable.
@@ -393,7 +406,7 @@ def run(
     """
     loop = Loop(
         pipeline, tasks, every=every, once=once, schedule=schedule, tell=tell, complain=complain,
-        problems=problems, restarts=restarts,
+        problems=problems, restarts=restarts, bus=bus,
     )  # fmt: skip
     loops = [loop]
     for other in others:

@@ -1,6 +1,6 @@
 """Starts the service of a lake: everything that it offers beside filling its tables.
 
-    with serve_lake(spark, pipeline, ["tcp/127.0.0.1:7447"], complain) as service: ...
+    with serve_lake(spark, pipeline, session, complain) as service: ...
 
 The socket for programs on this machine, the answers on the bus, the tables for Spark's own
 clients, views and alerts.
@@ -28,6 +28,7 @@ from zenlake.spark.session import kill_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from zenlake.api.session import Session
     from zenlake.lake.ingest.pipeline import Pipeline
 
 __all__ = ["SPARK", "SharedTables", "listen_only", "serve_lake"]
@@ -49,7 +50,7 @@ SPARK: Final = (
 def serve_lake(
     spark: SparkSession,
     pipeline: Pipeline,
-    endpoints: Sequence[str],
+    session: Session | None,
     complain: Callable[[str], None],
     *,
     connect: bool = False,
@@ -57,10 +58,10 @@ def serve_lake(
 ) -> Iterator[Service]:
     """Answer questions for as long as the block runs.
 
-    `others`: the pipelines of other journals into the same lake.
+    `session`: the bus, if the lake is on one; it is closed by who opened it. `others`: the
+    pipelines of other journals into the same lake.
     """
     lake = Lake(pipeline.place, spark, pipeline.config)
-    session = _session(endpoints) if endpoints else None
     journals = [one.journal for one in (pipeline, *others)]
     service = Service(lake, journals, session)
 
@@ -96,20 +97,17 @@ def serve_lake(
         yield service
     finally:
         service.close()
-        if session is not None:
-            session.close()
 
 
 @contextmanager
 def listen_only(
-    tasks: Tasks, pipeline: Pipeline, endpoints: Sequence[str], complain: Callable[[str], None]
+    tasks: Tasks, pipeline: Pipeline, session: Session, complain: Callable[[str], None]
 ) -> Iterator[Callable[[], tuple[str, ...]]]:
     """Hear what the bus tells of nodes and types, and answer nothing; gives what is wrong.
 
     For a Spark that cannot be asked: its lake learns types of ROS 2 all the same.
     """
     with ExitStack() as held:
-        session = held.enter_context(_session(endpoints))
         listeners = list(_listeners(session, pipeline, tasks, complain))
         for one in listeners:
             held.callback(one.close)
@@ -141,21 +139,6 @@ def _listeners(
 
         keep = pipeline.config.network_keep
         yield NetworkService(session, pipeline.place, pipeline.config.network, keep)
-
-
-def _session(endpoints: Sequence[str]) -> Any:
-    import json
-
-    import zenlake
-
-    config = zenlake.Config()
-    config.insert_json5("mode", '"client"')
-    config.insert_json5("connect/endpoints", json.dumps(list(endpoints)))
-    config.insert_json5("scouting/multicast/enabled", "false")
-    # The router may come later than the lake, or again.
-    config.insert_json5("connect/timeout_ms", "-1")
-    config.insert_json5("connect/exit_on_failure", "false")
-    return zenlake.open(config)
 
 
 WARMING: Final = (
