@@ -343,7 +343,7 @@ def test_what_is_published_never_runs_in_the_page_of_a_browser(web: httpx.Client
         ({"origin": "https://evil.example"}, 403),
         ({"origin": "null"}, 403),
         ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}, 403),
-        ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}, 200),
+        ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}, 403),
         ({"sec-fetch-site": "same-origin"}, 200),
     ],
 )

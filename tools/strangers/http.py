@@ -13,7 +13,8 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,9 @@ from uvicorn.server import ServerState
 
 import zenlake
 from tools import fuzz
+from zenlake.http.connections import Connections
+from zenlake.http.limits import HttpLimits
+from zenlake.http.uvicorn_internals import HttpConnection
 from zenlake.rest.service import RestService
 
 PATHS = (
@@ -56,13 +60,15 @@ _STATUS = re.compile(rb"HTTP/1\.1 (\d\d\d)")
 class Wire(asyncio.Transport):
     """A connection of the server that ends in a list; whose other side may read slowly."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, kind: Any, **made: Any) -> None:
-        """`kind`: the server's protocol for connections."""
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, made: Callable[[], asyncio.Protocol]
+    ) -> None:
+        """`made` makes the server's protocol for a connection."""
         super().__init__({"peername": ("127.0.0.1", 5), "sockname": ("127.0.0.1", 80)})
         self._loop = loop
         self._closing = False
         self.answered: list[bytes] = []
-        self._protocol = kind(_loop=loop, **made)
+        self._protocol: Any = made()
         self._protocol.connection_made(self)
 
     @property
@@ -98,6 +104,14 @@ class Wire(asyncio.Transport):
     def abort(self) -> None:
         """At once."""
         self.close()
+
+    def can_write_eof(self) -> bool:
+        """A server that ends closes at once."""
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        """All that is answered is taken."""
+        return 0
 
     def is_closing(self) -> bool:
         """Whether it is over."""
@@ -149,6 +163,7 @@ class HttpRequests:
         assert service._keys is not None
         self._door, self._streams = service._door, service._keys.streams
         self._config = service._serving.config
+        self._connections = Connections(HttpLimits())
         self._state = ServerState()
         self._loop = service._serving.loop
 
@@ -184,13 +199,12 @@ class HttpRequests:
         asyncio.run_coroutine_threadsafe(self._crowd(), self._loop).result(4 * PATIENCE)
 
     def _connect(self) -> Wire:
-        return Wire(
-            self._loop,
-            self._config.http_protocol_class,
-            config=self._config,
-            server_state=self._state,
-            app_state={},
+        seat = self._connections.admit("127.0.0.1")
+        assert seat is not None
+        made = partial(
+            HttpConnection, self._config, self._state, {}, connections=self._connections, seat=seat
         )
+        return Wire(self._loop, made)
 
     async def _crowd(self) -> None:
         lives = [self._life() for _ in range(CROWD)]
@@ -238,7 +252,9 @@ class HttpRequests:
         while self._state.connections or self._state.tasks or self._streams.open:
             await asyncio.sleep(0.0005)
         assert self._door is not None
-        assert not self._door._running, "a request is still counted as running"
+        assert not self._door.places.taken, "a request is still counted as running"
+        assert not self._connections.places.taken, "a connection is still counted as open"
+        assert not self._connections.memory.taken, "bytes are still counted as held"
 
     async def _honest(self) -> None:
         """What is written is read, and `/health` answers."""

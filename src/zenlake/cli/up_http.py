@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from zenlake.http.connections import Connections
     from zenlake.supervise.output import Output
     from zenlake.supervise.status_server import StatusServer
     from zenlake.supervise.supervisor import Supervisor
@@ -33,13 +34,16 @@ def serve_status(
     supervisor: Supervisor, output: Output, host: str, port: int
 ) -> StatusServer | None:
     """The HTTP server; on another port if this one is taken, or none, which is told."""
+    from zenlake.http.connections import Connections
+    from zenlake.supervise.requests import LIMITS
     from zenlake.supervise.status_server import StatusServer
     from zenlake.supervise.throttle import Line
 
-    pages = _pages(supervisor)
+    connections = Connections(LIMITS)
+    pages = _pages(supervisor, connections)
     for attempt in (port, 0):
         try:
-            server = StatusServer(host, attempt, pages)
+            server = StatusServer(host, attempt, pages, connections)
         except OSError as error:
             reason = error.strerror or str(error)
             if error.errno != errno.EADDRINUSE or attempt == 0:
@@ -56,7 +60,7 @@ def serve_status(
     return None
 
 
-def _pages(supervisor: Supervisor) -> dict[str, Any]:
+def _pages(supervisor: Supervisor, connections: Connections) -> dict[str, Any]:
     from zenlake.supervise.openmetrics import joined, openmetrics
     from zenlake.supervise.requests import TEXT, HttpPage
     from zenlake.supervise.status import Health
@@ -76,7 +80,9 @@ def _pages(supervisor: Supervisor) -> dict[str, Any]:
 
     return {
         "/metrics": lambda: HttpPage(
-            200, kind, joined(openmetrics(supervisor.status), supervisor.metrics())
+            200,
+            kind,
+            joined(openmetrics(supervisor.status, dict(connections.refused)), supervisor.metrics()),
         ),
         "/health": health,
         "/ready": ready,

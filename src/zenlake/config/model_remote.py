@@ -56,6 +56,18 @@ class RemoteApi:
     max_clients: Annotated[int, Whole("clients", 1)] = key(
         1024, "How many clients are connected at a time.", honoured_by=_REMOTE
     )
+    max_connections: Annotated[int, Whole("connections", 1)] = key(
+        4096,
+        "How many connections are open at a time, and at most an eighth of the descriptors of the "
+        "process; one address has three quarters of them at most.",
+        honoured_by=_REMOTE,
+    )
+    max_buffered: Annotated[int, Whole("bytes", 1)] = key(
+        256 << 20,
+        "How many bytes of messages are held while they come in, of all clients together, and at "
+        "least twice `max_message`; one address holds three quarters of it at most.",
+        honoured_by=_REMOTE,
+    )
     max_declarations: Annotated[int, Whole("declarations", 1)] = key(
         10_000, "How many declarations and open queries one client may have.", honoured_by=_REMOTE
     )

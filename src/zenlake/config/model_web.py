@@ -87,11 +87,26 @@ class Rest:
         10.0, "How long a query waits for replies.", honoured_by=_REST
     )
     max_requests: Annotated[int, Whole("requests", 1)] = key(
-        256, "How many requests are answered at a time.", honoured_by=_REST
+        256,
+        "How many requests are answered at a time; three quarters of them for one address.",
+        honoured_by=_REST,
+    )
+    max_connections: Annotated[int, Whole("connections", 1)] = key(
+        4096,
+        "How many connections are open at a time, and at most an eighth of the descriptors of the "
+        "process; one address has three quarters of them at most.",
+        honoured_by=_REST,
+    )
+    max_buffered: Annotated[int, Whole("bytes", 1)] = key(
+        256 << 20,
+        "How many bytes of requests are held at a time, of all connections together, and at least "
+        "twice `max_body`; one address holds three quarters of it at most.",
+        honoured_by=_REST,
     )
     max_streams: Annotated[int, Whole("streams", 1)] = key(
         1024,
-        "How many streams of events are open at a time; and as many WebSockets of pages.",
+        "How many streams of events are open at a time, three quarters of them for one address; "
+        "and as many WebSockets of pages.",
         honoured_by=_REST,
     )
     stream_queue: Annotated[int, Whole("samples", 1)] = key(

@@ -3,13 +3,17 @@
 Any web page can let its own name point to 127.0.0.1 (DNS rebinding), or send requests
 there from another origin. So a request must name a host that this node is known by; and one that
 a browser sends for a page of another origin is refused, unless that origin is configured.
+
+A browser says so in `Origin`, or for a GET that cannot read its answer (an image, a frame) in
+`Sec-Fetch-Site`. It sends the latter to `https` and to this machine alone; elsewhere only
+`Referer` is left, which a page can suppress.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-__all__ = ["ANY", "host_name", "may_connect", "origin_allowed"]
+__all__ = ["ANY", "host_name", "may_connect", "origin_allowed", "site_refusal"]
 
 ANY = "*"
 
@@ -44,3 +48,40 @@ def may_connect(
     if origin is not None and not origin_allowed(origin, host, allowed):
         return f"pages of '{origin[:100]}' may not ask; add it to plugins/rest/cors_origins"
     return ""
+
+
+def site_refusal(method: str, heads: Mapping[str, str], *, is_page: bool) -> str:
+    """Why a request of another site's page, without an Origin, is refused; nothing if it is not.
+
+    A link to a page may be followed. A link to a key may not: following it asks queryables, or SQL.
+
+    Args:
+        method: The method of the request.
+        heads: Its headers by name, in small letters.
+        is_page: Whether it asks for a page of ours, and not for a key.
+    """
+    if "origin" in heads:
+        return ""
+    site = heads.get("sec-fetch-site")
+    if site is None:
+        return _referred(heads)
+    if site in ("none", "same-origin"):
+        return ""
+    followed = (
+        method == "GET"
+        and heads.get("sec-fetch-mode") == "navigate"
+        and heads.get("sec-fetch-dest") == "document"
+    )
+    if not followed:
+        return "a page of another site may not ask; add its origin to plugins/rest/cors_origins"
+    return "" if is_page else "a link of another site leads to a key; open the address by hand"
+
+
+def _referred(heads: Mapping[str, str]) -> str:
+    """Why a request is refused that a browser sent for a page elsewhere, by the page it names."""
+    scheme, separator, rest = heads.get("referer", "").partition("://")
+    if not separator or scheme not in ("http", "https"):
+        return ""
+    if rest.partition("/")[0].lower() == heads.get("host", "").strip().lower():
+        return ""
+    return "a page of another site may not ask; add its origin to plugins/rest/cors_origins"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.engine.loop import new_loop
+from zenlake.http.connections import Connections
 from zenlake.http.sockets import url_of
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ log = logging.getLogger("zenlake.http")
 
 SECONDS: Final = 5.0
 """How long the end of the server may take."""
-HEAD: Final = 1 << 16
-"""Bytes of the head of a request."""
 
 
 def reason(error: Exception) -> str:
@@ -42,6 +41,7 @@ class HttpServer:
         app: ASGIApp,
         sock: socket.socket,
         name: str,
+        connections: Connections,
         certificate: tuple[str, str] | None = None,
         max_message: int = 1 << 20,
     ) -> None:
@@ -49,7 +49,7 @@ class HttpServer:
         import uvicorn
 
         from zenlake.http.few_lines import bound_server_log
-        from zenlake.http.uvicorn_internals import HttpConnection
+        from zenlake.http.uvicorn_internals import HttpListener
 
         bound_server_log()
         self._socket = sock
@@ -58,23 +58,24 @@ class HttpServer:
         self.config = uvicorn.Config(
             app,
             loop="none",
-            http=HttpConnection,
+            http="httptools",
             lifespan="off",
             ws="wsproto",
             ws_max_size=max_message,
+            # A few bytes of a compressed message could become any number before they are counted.
+            ws_per_message_deflate=False,
             log_config=None,
             access_log=False,
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            h11_max_incomplete_event_size=HEAD,
             timeout_graceful_shutdown=1,
-            timeout_keep_alive=30,
             ssl_certfile=None if certificate is None else certificate[0],
             ssl_keyfile=None if certificate is None else certificate[1],
         )
         self.config.load()
-        self._server: uvicorn.Server = uvicorn.Server(self.config)
+        self.connections = connections
+        self._server: uvicorn.Server = HttpListener(self.config, connections)
         self.loop = new_loop()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"zenlake {name}", daemon=True)

@@ -14,11 +14,13 @@ from zenlake.config.plugins import REQUIRED
 from zenlake.errors import LocalError, ZError
 from zenlake.http.server import HttpServer, reason
 from zenlake.keys import intersects
+from zenlake.node.inspection import metrics
 
 if TYPE_CHECKING:
     from zenlake.config import Config
     from zenlake.config.shape import Mode
     from zenlake.engine.runtime import Runtime
+    from zenlake.node.inspection.metrics import Row
 
 __all__ = ["HttpService", "OpenSockets"]
 
@@ -126,6 +128,17 @@ class HttpService(ABC, Generic[Settings]):
         serving.close()
         self._serving = None
 
+    def _connection_metrics(self) -> Iterator[Row]:
+        """Yield what its connections hold, and why connections were refused."""
+        serving = self._serving
+        if serving is None:
+            return
+        at, connections = {"at": self._plugin}, serving.connections
+        yield metrics.HTTP_CONNECTIONS, at, connections.places.taken
+        yield metrics.HTTP_BUFFERED, at, connections.memory.taken
+        for why, number in list(connections.refused.items()):
+            yield metrics.HTTP_CUT, {**at, "reason": why}, number
+
     @staticmethod
     def _plugins(config: Config) -> dict[str, Any]:
         plugins: dict[str, Any] = json.loads(config.get_json("plugins"))
@@ -142,6 +155,7 @@ class HttpService(ABC, Generic[Settings]):
         records: dict[str, object] = {"version": __version__}
         if serving is not None:
             records["port"] = serving.port
+            records["connections"] = serving.connections.shown()
             records |= self._shown(serving)
         elif self._failure:
             records["failure"] = self._failure

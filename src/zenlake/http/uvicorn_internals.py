@@ -1,8 +1,8 @@
 """The internal parts of uvicorn that the HTTP server uses.
 
-A connection tells every request on it when it is lost. uvicorn tells only the newest request, and
-none if that became a WebSocket: a second request that was sent behind a stream of events hid the
-end from the stream, which went on for ever and took the place of another.
+uvicorn reads a request of any size for any time, and queues further requests of a connection
+without a bound. Here a connection reads its bytes with `RequestParser`, one request at a time, and
+ends when its time is over.
 
 uvicorn documents neither its protocol classes nor a way to serve on a thread without taking over
 the signals of the process. Only this module touches them (`tests/build/test_private_names.py`), and
@@ -12,14 +12,30 @@ begin here.
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections import deque
-from typing import Any
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
+from wsproto.events import Ping
 
-__all__ = ["HttpConnection", "serve_without_signals"]
+from zenlake.http.accepting import accept_connections
+from zenlake.http.answer_pace import AnswerPace
+from zenlake.http.connections import Connections, Seat
+from zenlake.http.limits import DRAINED_BYTES, PIPELINED_BYTES, SLOWEST_READER
+from zenlake.http.request_head import BadRequest, RequestHead
+from zenlake.http.request_parser import RequestEnd, RequestParser
+
+__all__ = ["HttpConnection", "HttpListener", "serve_without_signals"]
+
+PONGS_BYTES: Final = 1 << 16
+"""Bytes of pongs that wait for a client, which is cut if it takes none."""
+SLICE: Final = 1 << 13
+"""Bytes of a WebSocket that are read at once: a message of them takes as little memory."""
 
 
 async def serve_without_signals(server: uvicorn.Server, sock: socket.socket) -> None:
@@ -27,37 +43,405 @@ async def serve_without_signals(server: uvicorn.Server, sock: socket.socket) -> 
     await server._serve(sockets=[sock])
 
 
+class HttpListener(uvicorn.Server):
+    """A server that accepts connections one by one, each if there is a seat for it."""
+
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
+        """`connections` decides who gets a seat."""
+        super().__init__(config)
+        self._connections = connections
+        self._accepting: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept."""
+        assert sockets is not None
+        await self.lifespan.startup()
+        self.servers = []
+        self._checking = asyncio.create_task(_check_times(self._connections))
+        self._accepting = asyncio.create_task(
+            accept_connections(sockets[0], self._connections, self._protocol, self.config.ssl)
+        )
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, and end what is open."""
+        tasks = [task for task in (self._accepting, self._checking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await super().shutdown(sockets)
+
+    def _protocol(self, seat: Seat) -> asyncio.Protocol:
+        state = self.server_state
+        return HttpConnection(self.config, state, self.lifespan.state, self._connections, seat)
+
+
+async def _check_times(connections: Connections) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(connections.check_seconds)
+        connections.check_times(loop.time())
+
+
+class _ReadHead:
+    """A head as uvicorn asks its parser for it."""
+
+    __slots__ = ("_head",)
+
+    def __init__(self, head: RequestHead) -> None:
+        self._head = head
+
+    def get_http_version(self) -> str:
+        return self._head.version
+
+    def get_method(self) -> bytes:
+        return self._head.method
+
+    def should_upgrade(self) -> bool:
+        return self._head.wants_websocket
+
+    def should_keep_alive(self) -> bool:
+        return self._head.keep_alive
+
+
 class HttpConnection(HttpToolsProtocol):
-    """One connection, and the requests on it that others were sent behind."""
+    """One connection, which has one request at a time.
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        """Nothing has been asked."""
-        super().__init__(*arguments, **named)
-        #: Answers are complete in the order of the requests.
-        self._earlier: deque[RequestResponseCycle] = deque()
+    States, by what is awaited, each with a deadline:
 
-    def on_headers_complete(self) -> None:
-        """A request begins, perhaps behind one that is being answered."""
-        before: RequestResponseCycle | None = self.cycle
-        super().on_headers_complete()
-        if before is not None and before is not self.cycle and not before.response_complete:
-            while self._earlier and self._earlier[0].response_complete:
-                self._earlier.popleft()
-            self._earlier.append(before)
+    - the first byte of a request (`first_byte_seconds`, later `keep_alive_seconds`);
+    - the rest of its head (`head_seconds`);
+    - its body and its answer: no deadline here, since who reads a body gives it one
+      (`rest.bodies`); a client that does not take its answer is too slow;
+    - the rest of a body that was answered already, or the end of a client that was refused
+      (`closing_seconds`).
+    """
 
-    def handle_websocket_upgrade(self) -> None:
-        """A request wants a WebSocket, which it gets where nothing is being answered."""
-        running: RequestResponseCycle | None = self.cycle
-        if running is not None and not running.response_complete:
-            self.transport.close()
-        else:
-            super().handle_websocket_upgrade()
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: Any,
+        app_state: dict[str, Any],
+        connections: Connections,
+        seat: Seat,
+    ) -> None:
+        """`seat` is left when the connection is lost."""
+        super().__init__(config, server_state, app_state)
+        self._connections = connections
+        self._limits = connections.limits
+        self._seat = seat
+        self._requests = RequestParser(self._limits)
+        self._pace = AnswerPace(self._limits.stalled_seconds, SLOWEST_READER)
+        self._deadline: float | None = self.loop.time() + self._limits.first_byte_seconds
+        self._has_body = False
+        self._has_head = False
+        self._drained = 0
+        self._is_ending = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client has connected."""
+        super().connection_made(transport)
+        self._seat.connection = self
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Who asked has gone."""
+        self._seat.leave()
         super().connection_lost(exc)
-        for cycle in self._earlier:
-            if not cycle.response_complete:
-                cycle.disconnected = True
+
+    # -------------------------------------------------------------------------------- reading
+
+    def data_received(self, data: bytes) -> None:
+        """Read what came, as far as it is the turn of it."""
+        if self._is_ending:
+            self._drain(len(data))
+            return
+        self._requests.feed(data)
+        self._read()
+
+    def _read(self) -> None:
+        """Read requests until one is complete that is not answered yet."""
+        try:
+            while not self._is_answering and not self.transport.is_closing():
+                event = self._requests.next_event()
+                if event is None:
+                    break
+                if isinstance(event, RequestHead):
+                    self._begin(event)
+                    if event.wants_websocket:
+                        return
+                elif isinstance(event, RequestEnd):
+                    self._has_body = False
+                    self.on_message_complete()
+                    if self.cycle.response_complete:
+                        self._await_request()
+                else:
+                    self._body(event)
+        except BadRequest as bad:
+            self._refuse(bad)
+            return
+        self._note_progress()
+
+    @property
+    def _is_answering(self) -> bool:
+        """Whether a request has come whole and its answer has not gone out."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not self._has_body and not cycle.response_complete
+
+    def _begin(self, head: RequestHead) -> None:
+        self.on_message_begin()
+        self.url = head.target
+        self.headers.extend(head.headers)
+        self.expect_100_continue = head.expects_continue
+        self.parser = _ReadHead(head)  # type: ignore[assignment]
+        self._has_body = True
+        self._drained = 0
+        self._deadline = None
+        self.on_headers_complete()
+        if head.wants_websocket:
+            if self._requests.buffered:
+                raise BadRequest(400, "a WebSocket client waits for the answer before it sends")
+            self.handle_websocket_upgrade()
+
+    def _should_upgrade(self) -> bool:
+        return bool(self.parser.should_upgrade()) and self._should_upgrade_to_ws()
+
+    def _body(self, part: bytes) -> None:
+        if self.cycle.response_complete:
+            self._drain(len(part))
+        else:
+            self.on_body(part)
+
+    def _drain(self, size: int) -> None:
+        """Read on for a client that sends although it was answered, so that it sees the answer."""
+        self._drained += size
+        if self._drained <= DRAINED_BYTES:
+            return
+        if self._is_ending:
+            self.transport.abort()
+        else:
+            self._wait_for_end()
+
+    def _note_progress(self) -> None:
+        """Count what is kept of the request, and give a head that has begun its time."""
+        if self.transport.is_closing():
+            return
+        waiting = self._requests.buffered
+        if waiting and self._is_answering and waiting > PIPELINED_BYTES:
+            self.flow.pause_reading()
+        begun = bool(waiting) and self._requests.in_head and not self._is_answering
+        if begun and not self._has_head:
+            self._deadline = self.loop.time() + self._limits.head_seconds
+        self._has_head = begun
+        held = waiting + (len(self.cycle.body) if self._has_body else 0)
+        if not self._seat.hold(held):
+            self._connections.refused["memory"] += 1
+            self._end(503, "requests that are being read hold all the memory for them; try again")
+
+    # ------------------------------------------------------------------------------ answering
+
+    def handle_websocket_upgrade(self) -> None:
+        """A request wants a WebSocket."""
+        made = partial(WebSocketConnection, connections=self._connections, seat=self._seat)
+        self.ws_protocol_class = made  # type: ignore[assignment]
+        super().handle_websocket_upgrade()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self._has_body:
+            self._deadline = self.loop.time() + self._limits.closing_seconds
+            return
+        self._await_request()
+        self._read()
+
+    def _await_request(self) -> None:
+        self._has_head = False
+        self._deadline = self.loop.time() + self._limits.keep_alive_seconds
+        self._seat.hold(0)
+
+    def resume_writing(self) -> None:
+        """A client has taken what waited for it."""
+        self._pace.restart()
+        super().resume_writing()
+
+    def shutdown(self) -> None:
+        """End after what is being answered."""
+        if self._is_answering or self._has_body:
+            self.cycle.keep_alive = False
+        else:
+            self.transport.close()
+
+    # --------------------------------------------------------------------------------- ending
+
+    def check_time(self, now: float) -> None:
+        """End the connection if its time is over."""
+        transport = self.transport
+        is_over = self._deadline is not None and now >= self._deadline
+        if self._is_ending:
+            if is_over:
+                transport.abort()
+            return
+        waiting = transport.get_write_buffer_size()
+        if waiting and (transport.is_closing() or not self._may_write):
+            if self._deadline is not None and not self._has_body and not self._has_head:
+                self._await_request()  # the time until the next one begins when all was taken
+            if self._pace.is_too_slow(now, waiting):
+                self._connections.refused["slow"] += 1
+                transport.abort()
+            return
+        self._pace.restart()
+        if not is_over or transport.is_closing():
+            return
+        if self._has_body:
+            self._wait_for_end()
+        elif self._has_head:
+            self._connections.refused["slow"] += 1
+            seconds = self._limits.head_seconds
+            self._end(408, f"the head of the request did not come within {seconds:g} seconds")
+        else:
+            transport.close()
+
+    @property
+    def _may_write(self) -> bool:
+        """Whether more of an answer may be added to what waits for the client."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return not self.flow.write_paused and cycle is not None and not cycle.response_complete
+
+    def _refuse(self, bad: BadRequest) -> None:
+        self._connections.refused["head" if bad.code in (414, 431) else "malformed"] += 1
+        self._end(bad.code, str(bad))
+
+    def _end(self, code: int, why: str) -> None:
+        """Answer with a code and a reason, and end the connection once the client has seen it."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if self._is_answering:
+            self.transport.close()
+            return
+        if self._has_body and cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
             cycle.message_event.set()
-        self._earlier.clear()
+            if cycle.response_started:
+                self.transport.close()
+                return
+        self.transport.write(refusal(code, why))
+        self._wait_for_end()
+
+    def _wait_for_end(self) -> None:
+        """Send no more, and give the client some time to read what it was sent, and to end."""
+        self._is_ending = True
+        self._drained = 0
+        self._seat.hold(0)
+        self._requests = RequestParser(self._limits)
+        self._deadline = self.loop.time() + self._limits.closing_seconds
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
+
+
+class WebSocketConnection(WSProtocol):
+    """A WebSocket, which holds the seat of the request that asked for it."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: Any,
+        app_state: dict[str, Any],
+        *,
+        connections: Connections,
+        seat: Seat,
+    ) -> None:
+        """`seat` is left when the connection is lost."""
+        super().__init__(config, server_state, app_state)
+        self._connections = connections
+        self._seat = seat
+        self._pace = AnswerPace(connections.limits.stalled_seconds, SLOWEST_READER)
+        self._has_head = False
+        self._held = bytearray()
+        self._ping: Ping | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A request asked for it."""
+        super().connection_made(transport)
+        self._seat.connection = self
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone."""
+        self._held.clear()
+        self._seat.leave()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read the head of the request, later frames while no message waits to be taken."""
+        if not self._has_head:
+            self._has_head = True
+            super().data_received(data)
+            return
+        self._held += data
+        self._read()
+
+    def _read(self) -> None:
+        held = self._held
+        while held and self.handshake_complete and not self.read_paused:
+            piece = bytes(held[:SLICE])
+            del held[:SLICE]
+            super().data_received(piece)
+            if self.transport.is_closing():
+                held.clear()
+                return
+        if held and not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+        if not self._seat.hold(len(held) + self.buffer.length):
+            self._connections.refused["memory"] += 1
+            self.transport.abort()
+
+    async def receive(self) -> Any:
+        """Return the next message, and read on for the one after."""
+        if self.queue.empty() and self._held:
+            self.read_paused = False
+            self.transport.resume_reading()
+            self._read()
+        return await super().receive()
+
+    def handle_ping(self, event: Ping) -> None:
+        """Answer a ping; while much waits for the client, only the last one."""
+        if self.transport.get_write_buffer_size() > PONGS_BYTES:
+            self._ping = event
+        else:
+            super().handle_ping(event)
+
+    def resume_writing(self) -> None:
+        """The client has taken what waited for it."""
+        self._pace.restart()
+        super().resume_writing()
+        ping, self._ping = self._ping, None
+        if ping is not None and not self.transport.is_closing():
+            super().handle_ping(ping)
+
+    def check_time(self, now: float) -> None:
+        """Cut a client that takes too little of what waits for it."""
+        waiting = self.transport.get_write_buffer_size()
+        if not waiting or (self.writable.is_set() and not self.transport.is_closing()):
+            self._pace.restart()
+        elif self._pace.is_too_slow(now, waiting):
+            self._connections.refused["slow"] += 1
+            self.transport.abort()
+
+
+def refusal(code: int, why: str) -> bytes:
+    """Return the whole answer to a request that is not answered otherwise."""
+    text = f"{why}\n".encode()
+    return (
+        f"HTTP/1.1 {code} {HTTPStatus(code).phrase}\r\n"
+        "content-type: text/plain; charset=utf-8\r\n"
+        f"content-length: {len(text)}\r\n"
+        "cache-control: no-store\r\n"
+        "x-content-type-options: nosniff\r\n"
+        "connection: close\r\n\r\n"
+    ).encode() + text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["raise_limit"]
+__all__ = ["most_descriptors", "raise_limit"]
 
 
 def raise_limit() -> int:
@@ -23,3 +23,13 @@ def raise_limit() -> int:
         except (OSError, ValueError):
             return soft
     return wanted
+
+
+def most_descriptors() -> int:
+    """Return how many descriptors this process may open; 0 where the system has no such limit."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 0 if soft == resource.RLIM_INFINITY else soft

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 from zenlake.config.model_remote import RemoteApi as RemoteSettings
 from zenlake.config.model_remote import remote_api
 from zenlake.config.model_web import place
-from zenlake.http.names import ANY, host_name, origin_allowed
+from zenlake.http.connections import Connections
+from zenlake.http.heads import heads_of
+from zenlake.http.limits import HttpLimits
+from zenlake.http.names import ANY, host_name, origin_allowed, site_refusal
 from zenlake.http.server import HttpServer
 from zenlake.http.service import HttpService
 from zenlake.http.sockets import hosts_of, listen, refuse_strangers
+from zenlake.links.descriptors import most_descriptors
 from zenlake.remote.sockets import POLICY, RemoteSockets, credentials_of
 
 if TYPE_CHECKING:
@@ -70,7 +74,12 @@ class RemoteApiService(HttpService[RemoteSettings]):
                 max_declarations=settings.max_declarations,
             )
             door = _Door(sockets, settings, users, hosts_of(host, settings.hosts))
-            serving = HttpServer(door, sock, "remote", pair, settings.max_message)
+            limits = HttpLimits(
+                connections=settings.max_connections,
+                buffered_bytes=max(settings.max_buffered, 2 * settings.max_message),
+            )
+            connections = Connections(limits.within(most_descriptors()))
+            serving = HttpServer(door, sock, "remote", connections, pair, settings.max_message)
         except BaseException:
             sock.close()
             raise
@@ -85,6 +94,7 @@ class RemoteApiService(HttpService[RemoteSettings]):
         """What it counts."""
         if self._sockets is not None:
             yield from self._sockets.metrics("remote_api")
+        yield from self._connection_metrics()
 
     def _shown(self, serving: HttpServer) -> dict[str, object]:
         if self._sockets is None:
@@ -113,9 +123,7 @@ class _Door:
             await _no_page(send)
             return
         await receive()  # websocket.connect
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        headers = heads_of(scope)
         try:
             peer = (scope.get("client") or ("", 0))[0]
             user, protocol = self._admit(headers, scope.get("subprotocols", []), peer)
@@ -133,7 +141,8 @@ class _Door:
         host, origin = headers.get("host", ""), headers.get("origin")
         if host_name(host) not in self._hosts:
             raise _NotAdmitted("name", "this node has another name; see plugins/remote_api/hosts")
-        if origin is not None and not self._origin_allowed(origin, host):
+        foreign = origin is not None and not self._origin_allowed(origin, host)
+        if foreign or site_refusal("", headers, is_page=False):
             raise _NotAdmitted("origin", "see plugins/remote_api/origins")
         shown, protocol = credentials_of(headers.get("authorization", ""), protocols)
         try:

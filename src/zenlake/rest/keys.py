@@ -14,13 +14,14 @@ from zenlake.api.reply import Reply
 from zenlake.clock import Timestamp
 from zenlake.errors import LocalError, ZError
 from zenlake.http.heads import has_body, heads_of
+from zenlake.http.shares import Shares, holder_of
 from zenlake.http.users import User
 from zenlake.node.sample import Sample
 from zenlake.rest.asking import Asked, Form, asked, content_encoding, key_of, seconds_for
 from zenlake.rest.bodies import body_of
 from zenlake.rest.continuous import ContinuousByHttp, is_continuous
 from zenlake.rest.gathered import Gathered, gather
-from zenlake.rest.requests import RequestRefused
+from zenlake.rest.requests import Places, RequestRefused, address_of
 from zenlake.rest.samples import ERROR, Row, event, html, json_array, raw_headers, row_of
 from zenlake.rest.streams import EventReader, EventStream, Streams
 from zenlake.rest.tables import KINDS, table_bytes
@@ -53,14 +54,19 @@ RESUMED: Final = 100_000
 class Keys:
     """The keys of the bus as resources."""
 
-    def __init__(self, session: Session, settings: RestSettings) -> None:
-        """Through a session on the loop that HTTP runs on."""
+    def __init__(
+        self, session: Session, settings: RestSettings, places: Places, memory: Shares
+    ) -> None:
+        """Through a session on the loop that HTTP runs on; `memory`: what all bodies may hold."""
         self._session = session
         self._runtime = session.runtime
         self._settings = settings
+        self._places = places
+        self._memory = memory
         self._zid = str(session.zid())
         self._continuous = ContinuousByHttp(settings.lake)
         self.streams = Streams(session, settings.stream_queue)
+        self._open = Shares(settings.max_streams)
 
     async def __call__(self, request: Request, user: User) -> Response:
         """Serve a request on a key."""
@@ -76,10 +82,11 @@ class Keys:
         if method == "DELETE":
             key = key_of(_target(request)[0], self._zid)
             user.demand(INGRESS, DELETE, key)
-            if is_continuous(key):
-                return JSONResponse(await self._continuous.drop(key))
-            await self._session.delete(key)
-            return Response()
+            with self._places.place(request):
+                if is_continuous(key):
+                    return JSONResponse(await self._continuous.drop(key))
+                await self._session.delete(key)
+                return Response()
         raise RequestRefused(405, f"{method[:20]}: a key has GET, POST, PUT, PATCH and DELETE")
 
     # ------------------------------------------------------------------------------- publishing
@@ -89,7 +96,13 @@ class Keys:
         key = key_of(path, self._zid)
         encoding = content_encoding(heads_of(request.scope).get("content-type", ""))
         user.demand(INGRESS, PUT, key)
-        body = await body_of(request, self._settings.max_body)
+        async with body_of(request, self._settings.max_body, self._memory) as body:
+            with self._places.place(request):
+                return await self._put_body(key, query, body, encoding)
+
+    async def _put_body(
+        self, key: str, query: bytes, body: bytes, encoding: Encoding | None
+    ) -> Response:
         if is_continuous(key):
             return JSONResponse(await self._continuous.create(key, body, encoding))
         name = query.partition(b"=")[0]
@@ -109,8 +122,22 @@ class Keys:
     async def _query(self, request: Request, user: User, wanted: Asked) -> Response:
         user.demand(INGRESS, QUERY, wanted.key)
         heads = heads_of(request.scope)
-        body = await body_of(request, self._settings.max_body) if has_body(heads) else b""
-        value = (body, content_encoding(heads.get("content-type", ""))) if body else None
+        if not has_body(heads):
+            with self._places.place(request):
+                return await self._answer(request, user, wanted, None)
+        encoding = content_encoding(heads.get("content-type", ""))
+        async with body_of(request, self._settings.max_body, self._memory) as body:
+            with self._places.place(request):
+                value = (body, encoding) if body else None
+                return await self._answer(request, user, wanted, value)
+
+    async def _answer(
+        self,
+        request: Request,
+        user: User,
+        wanted: Asked,
+        value: tuple[bytes, Encoding | None] | None,
+    ) -> Response:
         gathered = self._gathered(user, 1 if wanted.form is Form.RAW else self._settings.max_rows)
         loop = asyncio.get_running_loop()
         watching: list[asyncio.Task[None]] = []
@@ -157,11 +184,22 @@ class Keys:
     async def _events(self, request: Request, user: User, wanted: Asked) -> Response:
         user.demand(INGRESS, DECLARE_SUBSCRIBER, wanted.key)
         streams = self.streams
-        if streams.open >= self._settings.max_streams:
-            raise RequestRefused(503, f"{streams.open} streams are open (plugins/rest/max_streams)")
-        reader = await streams.join(wanted.key)
+        holder = holder_of(address_of(request))
+        if not self._open.take(holder):
+            raise RequestRefused(
+                503, f"{self._open.taken} streams are open (plugins/rest/max_streams)"
+            )
+        try:
+            reader = await streams.join(wanted.key)
+        except BaseException:
+            self._open.give_back(holder)
+            raise
         told = self._stream(user, wanted, reader, _last_event(request))
-        return EventStream(told, partial(streams.leave, reader))
+        return EventStream(told, partial(self._leave, reader, holder))
+
+    async def _leave(self, reader: EventReader, holder: str) -> None:
+        self._open.give_back(holder)
+        await self.streams.leave(reader)
 
     async def _stream(
         self, user: User, wanted: Asked, reader: EventReader, after: Timestamp | None

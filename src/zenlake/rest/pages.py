@@ -1,6 +1,7 @@
 """Pages of the node itself: metrics, health, status, the description of HTTP, and the web page.
 
 They answer GET and HEAD. A key of the same name is reached by POST, which queries too.
+What right each asks for is a table of its own (`page_rights`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from zenlake.http.users import User
 from zenlake.node.inspection import view
 from zenlake.node.inspection.metrics import MetricSelection, openmetrics
 from zenlake.rest.openapi import document
-from zenlake.rest.requests import SOCKET
+from zenlake.rest.page_rights import ASSETS, PAGES, PUBLIC, SOCKET, demand_page
 
 if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
@@ -30,7 +31,6 @@ __all__ = ["OWN", "Pages"]
 
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 OWN: Final = ("/metrics", "/health", "/ready", "/status", "/openapi.json")
-ASSETS: Final = "/@web/"
 
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: "
@@ -40,17 +40,23 @@ PAGE_POLICY: Final = (
 
 
 class Page:
-    """A page: what gives it, and whether those without credentials may see it."""
+    """A page: what gives it, and what right it asks for."""
 
-    __slots__ = ("_give", "public")
+    __slots__ = ("_give", "_path", "_root", "public")
 
-    def __init__(self, give: Callable[[Request], Awaitable[Response]], public: bool) -> None:
-        """`give` makes the answer."""
+    def __init__(
+        self, path: str, root: str, give: Callable[[Request], Awaitable[Response]]
+    ) -> None:
+        """`give` makes the answer; raises `KeyError` for a path whose right nobody has named."""
+        self._path = path
+        self._root = root
         self._give = give
-        self.public = public
+        #: Whether those without credentials may see it.
+        self.public = PAGES[path] == PUBLIC
 
     async def __call__(self, request: Request, user: User) -> Response:
-        """The answer."""
+        """The answer; raises `Denied` for who may not read the keys that it shows."""
+        demand_page(self._path, user, self._root)
         return await self._give(request)
 
 
@@ -67,24 +73,28 @@ class Pages:
         """`status_file`: what a supervisor writes of the service."""
         self._runtime = runtime
         self._status_file = status_file
-        self._pages = {
-            "/metrics": Page(self._metrics, False),
-            "/status": Page(self._status, False),
-            "/health": Page(self._health, True),
-            "/ready": Page(self._ready, True),
-            "/openapi.json": Page(self._openapi, True),
-            SOCKET: Page(_socket, False),
+        with runtime.locked() as node:
+            root = view.root(node)
+        static = self._static if page else _nothing
+        gives: dict[str, Callable[[Request], Awaitable[Response]]] = {
+            "/": static,
+            ASSETS: static,
+            "/metrics": self._metrics,
+            "/status": self._status,
+            "/health": self._health,
+            "/ready": self._ready,
+            "/openapi.json": self._openapi,
+            SOCKET: _socket,
         }
-        self._page = Page(self._static, True) if page else None
+        #: The pages by path; below `ASSETS` all is one page.
+        self.pages = {path: Page(path, root, give) for path, give in gives.items()}
 
     def find(self, request: Request) -> Handler | None:
         """The page that a request asks for, if it is one."""
         if request.method not in ("GET", "HEAD"):
             return None
         path: str = request.scope["path"]
-        if path == "/" or path.startswith(ASSETS):
-            return self._page or Page(_nothing, True)
-        return self._pages.get(path)
+        return self.pages.get(ASSETS if path.startswith(ASSETS) else path)
 
     # -------------------------------------------------------------------------------- the node
 
@@ -100,7 +110,8 @@ class Pages:
 
     async def _health(self, request: Request) -> Response:
         troubles = ["closed"] if self._runtime.closed else service_troubles(self._runtime)
-        return PlainTextResponse("\n".join(troubles or ["ok"]) + "\n", 503 if troubles else 200)
+        # Why it is not well says something of the node: that is for those who may see its status.
+        return PlainTextResponse("not well\n" if troubles else "ok\n", 503 if troubles else 200)
 
     async def _ready(self, request: Request) -> Response:
         waiting = self._runtime.opening or self._runtime.closed
@@ -128,6 +139,7 @@ class Pages:
                 "uptime": uptime,
                 "node": summary,
                 "services": services,
+                "troubles": service_troubles(runtime),
                 "service": self._service(),
             }
         )

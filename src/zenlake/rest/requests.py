@@ -8,9 +8,10 @@ are never logged, and a token in a URL is not looked at.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 from starlette.requests import HTTPConnection, Request
@@ -20,16 +21,16 @@ from starlette.types import Receive, Scope, Send
 from zenlake.config.model_web import Rest as RestSettings
 from zenlake.errors import LocalError, ZError
 from zenlake.http.heads import heads_of
-from zenlake.http.names import may_connect, origin_allowed
+from zenlake.http.names import may_connect, origin_allowed, site_refusal
+from zenlake.http.shares import Shares, holder_of
 from zenlake.http.users import Denied, User, Users
 from zenlake.remote.sockets import POLICY, RemoteSockets, credentials_of
+from zenlake.rest.page_rights import SOCKET
 
-__all__ = ["SOCKET", "Door", "RequestRefused"]
+__all__ = ["Door", "Places", "RequestRefused", "address_of"]
 
 log = logging.getLogger("zenlake.rest")
 
-SOCKET: Final = "/@ws"
-"""Where the web page opens its WebSocket."""
 METHODS: Final = "GET, POST, PUT, PATCH, DELETE"
 SECURITY: Final = (
     (b"x-content-type-options", b"nosniff"),
@@ -62,6 +63,37 @@ class RequestRefused(Exception):
 Handler = Callable[[Request, User], Awaitable[Response]]
 
 
+class Places:
+    """The requests that are being answered: how many at a time, of all and of one address."""
+
+    def __init__(self, most: int) -> None:
+        """At most `most`."""
+        self._shares = Shares(most)
+        #: How many requests were refused, by reason.
+        self.refused: Counter[str] = Counter()
+
+    @property
+    def taken(self) -> int:
+        """How many requests are being answered."""
+        return self._shares.taken
+
+    @contextlib.contextmanager
+    def place(self, request: Request) -> Iterator[None]:
+        """Hold a place while a request is answered; raises `RequestRefused` where none is free."""
+        shares, holder = self._shares, holder_of(address_of(request))
+        why = shares.refusal(holder)
+        if why:
+            self.refused["busy" if why == "all" else why] += 1
+            whose = "" if why == "all" else "of your address "
+            number = shares.taken if why == "all" else shares.most_of_one
+            raise RequestRefused(503, f"{number} requests {whose}are being answered; try again")
+        shares.take(holder)
+        try:
+            yield
+        finally:
+            shares.give_back(holder)
+
+
 class Door:
     """The ASGI application: names, users and limits, then what the request is for."""
 
@@ -73,19 +105,23 @@ class Door:
         pages: Callable[[Request], Handler | None],
         keys: Handler,
         sockets: RemoteSockets,
+        places: Places,
     ) -> None:
-        """`pages` gives the handler of a page of the node itself; all else is `keys`."""
+        """`pages` gives the handler of a page of the node itself; all else is `keys`.
+
+        A key takes its place by itself, once the body of its request has come.
+        """
         self.settings = settings
         self.users = users
         self.hosts = hosts
         self._pages = pages
         self._keys = keys
         self._sockets = sockets
-        self._running = 0
+        self.places = places
         #: How many requests were answered, by method and code.
         self.answered: Counter[tuple[str, int]] = Counter()
         #: How many were refused, by reason.
-        self.refused: Counter[str] = Counter()
+        self.refused = places.refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -113,9 +149,10 @@ class Door:
             if scope["path"] != SOCKET or not self.settings.page:
                 raise RequestRefused(404, f"the WebSocket of the web page is at {SOCKET}")
             self._check_names(asked)
+            self._check_site("", asked, is_page=False)
             offered = scope.get("subprotocols", [])
             shown, protocol = credentials_of(heads_of(scope).get("authorization", ""), offered)
-            user = self.users.of(shown, _address(asked))
+            user = self.users.of(shown, address_of(asked))
         except (Denied, RequestRefused) as refused:
             if isinstance(refused, Denied):
                 self.refused[_REASONS.get(refused.code, "access")] += 1
@@ -126,27 +163,23 @@ class Door:
     async def _answer(self, request: Request) -> Response:
         try:
             self._check_names(request)
-            self._check_site(request)
+            page = self._pages(request)
+            self._check_site(request.method, request, is_page=page is not None)
             if request.method == "OPTIONS":
                 return _options(request)
-            page = self._pages(request)
             if page is not None and getattr(page, "public", False):
                 # Those who look whether it is well are answered however many others ask.
                 return await page(request, User(None, None))
             shown = heads_of(request.scope).get("authorization", "")
-            user = self.users.of(shown, _address(request))
-            if self._running >= self.settings.max_requests:
-                self.refused["busy"] += 1
-                raise RequestRefused(503, f"{self._running} requests are being answered; try again")
-            self._running += 1
-            try:
-                return await (page or self._keys)(request, user)
-            finally:
-                self._running -= 1
+            user = self.users.of(shown, address_of(request))
+            if page is None:
+                return await self._keys(request, user)
+            with self.places.place(request):
+                return await page(request, user)
         except Denied as denied:
             self.refused[_REASONS.get(denied.code, "access")] += 1
             if denied.code == 403 and self.users.watch is not None:
-                self.users.watch.denied(_address(request), denied)
+                self.users.watch.denied(address_of(request), denied)
             return _text(denied.code, str(denied), _ADVICE.get(denied.code))
         except RequestRefused as refused:
             retry = {"retry-after": "1"} if refused.code == 503 else None
@@ -168,14 +201,12 @@ class Door:
             self.refused["name"] += 1
             raise RequestRefused(403, why)
 
-    def _check_site(self, request: Request) -> None:
-        """Refuse images, scripts and forms of other pages; a link that is followed is no such."""
-        heads = heads_of(request.scope)
-        if heads.get("sec-fetch-site") != "cross-site" or "origin" in heads:
-            return
-        if request.method != "GET" or heads.get("sec-fetch-mode") != "navigate":
+    def _check_site(self, method: str, asked: HTTPConnection, *, is_page: bool) -> None:
+        """Refuse images, frames, scripts and forms of other pages, and links of theirs to keys."""
+        why = site_refusal(method, heads_of(asked.scope), is_page=is_page)
+        if why:
             self.refused["name"] += 1
-            raise RequestRefused(403, "a page of another site may not ask")
+            raise RequestRefused(403, why)
 
     def _allow_origin(self, request: Request, response: Response) -> None:
         origin = heads_of(request.scope).get("origin")
@@ -199,7 +230,8 @@ def _options(request: Request) -> Response:
     return Response(headers=headers)
 
 
-def _address(asked: HTTPConnection) -> str:
+def address_of(asked: HTTPConnection) -> str:
+    """Return the address that a request or WebSocket came from."""
     client = asked.scope.get("client")
     return "" if client is None else str(client[0])
 

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.config.model_web import Rest as RestSettings
 from zenlake.config.model_web import place, rest
+from zenlake.http.connections import Connections
+from zenlake.http.limits import HttpLimits
 from zenlake.http.server import HttpServer
 from zenlake.http.service import HttpService
 from zenlake.http.sockets import hosts_of, listen, refuse_strangers
+from zenlake.links.descriptors import most_descriptors
 from zenlake.node.inspection import metrics
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ class RestService(HttpService[RestSettings]):
         from zenlake.remote.sockets import RemoteSockets
         from zenlake.rest.keys import Keys
         from zenlake.rest.pages import Pages
-        from zenlake.rest.requests import Door
+        from zenlake.rest.requests import Door, Places
 
         host, port = place(settings.http_port)
         users = Users(config.resolved, settings.tokens_file, Watch(self._runtime))
@@ -64,7 +67,13 @@ class RestService(HttpService[RestSettings]):
         sock = listen(host, port)
         try:
             session = Session.beside(self._runtime)
-            keys = Keys(session, settings)
+            places = Places(settings.max_requests)
+            limits = HttpLimits(
+                connections=settings.max_connections,
+                buffered_bytes=max(settings.max_buffered, 2 * settings.max_body),
+            )
+            connections = Connections(limits.within(most_descriptors()))
+            keys = Keys(session, settings, places, connections.memory)
             sockets = RemoteSockets(
                 session,
                 most=settings.max_streams if settings.page else 0,
@@ -77,8 +86,8 @@ class RestService(HttpService[RestSettings]):
                 status_file=settings.status_file,
             )
             hosts = hosts_of(host, settings.hosts)
-            door = Door(settings, users, hosts, pages.find, keys, sockets)
-            serving = HttpServer(door, sock, "http", max_message=settings.max_body)
+            door = Door(settings, users, hosts, pages.find, keys, sockets, places)
+            serving = HttpServer(door, sock, "http", connections, max_message=settings.max_body)
         except BaseException:
             sock.close()
             raise
@@ -103,6 +112,7 @@ class RestService(HttpService[RestSettings]):
             yield metrics.HTTP_REQUESTS, {"method": method, "code": shown}, number
         for why, number in list(door.refused.items()):
             yield metrics.HTTP_REFUSED, {"reason": why}, number
+        yield from self._connection_metrics()
         yield metrics.HTTP_STREAMS, {}, keys.streams.open
         yield metrics.HTTP_SKIPPED, {}, keys.streams.missed
         if self._sockets is not None:

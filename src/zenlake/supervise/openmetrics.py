@@ -8,9 +8,10 @@ writes the page `docs/reference/service-metrics.md` from the declarations.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Literal
 
 from zenlake.supervise.parts import State
@@ -99,6 +100,13 @@ SERIES: Final = {
         ),
         Series("zenlake_lake_files", "gauge", "Data files that the newest versions need."),
         Series("zenlake_lake_size_bytes", "gauge", "What the files of the lake take."),
+        Series(
+            "zenlake_http_refused",
+            "counter",
+            "Connections to this port that were refused or ended, by reason: head (too large), "
+            "malformed, slow, connections (too many), address (too many of it).",
+            "reason",
+        ),
         Series("zenlake_disk_free_bytes", "gauge", "Free room on the disk."),
         Series("zenlake_disk_size_bytes", "gauge", "The size of the disk."),
         Series("zenlake_disk_full_in_seconds", "gauge", "When it is full; absent: not in sight."),
@@ -107,10 +115,14 @@ SERIES: Final = {
 """Every family by name, in the order of the text."""
 
 
-def openmetrics(status: Status) -> str:
-    """All series of a status, with lines that explain, ended as the format wants it."""
+def openmetrics(status: Status, refused: Mapping[str, int] = MappingProxyType({})) -> str:
+    """All series of a status, with lines that explain, ended as the format wants it.
+
+    `refused`: how many connections to the status port were refused or ended, by reason.
+    """
     samples: dict[str, list[str]] = {}
-    for name, label, value in _values(status):
+    counted = (("zenlake_http_refused", why, number) for why, number in refused.items())
+    for name, label, value in (*_values(status), *counted):
         series = SERIES[name]
         labels = f'{{{series.label}="{label}"}}' if series.label else ""
         samples.setdefault(name, []).append(f"{series.sample}{labels} {_number(value)}\n")

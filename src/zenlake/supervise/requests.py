@@ -1,37 +1,39 @@
-"""HTTP requests as bytes and what is answered: one request a connection, GET and HEAD only."""
+"""Requests for the status of a service and what is answered: one a connection, GET and HEAD.
+
+How a request is read, and what is refused of it, is the same for every HTTP port
+(`zenlake.http.request_parser`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
-from zenlake.http.names import host_name
+from zenlake.http.limits import HttpLimits
+from zenlake.http.names import may_connect, site_refusal
+from zenlake.http.request_head import RequestHead
 
-__all__ = ["HttpPage", "HttpRequest", "Refusal", "answer", "parse", "reply"]
+__all__ = ["LIMITS", "HttpPage", "answer", "reply"]
 
-MOST: Final = 8192
-"""Bytes of a request; a longer one is refused."""
+HEAD_BYTES: Final = 8192
+"""Bytes of a request for a page; a longer one is refused."""
+TARGET_BYTES: Final = 2048
+"""Bytes of its path and query."""
+CONNECTIONS: Final = 16
+"""Requests that are answered at a time; others are told to come later."""
+REQUEST_SECONDS: Final = 5.0
+"""Seconds from a connection to the last byte of its answer."""
 
-WORDS: Final = {
-    200: "OK",
-    400: "Bad Request",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    431: "Request Header Fields Too Large",
-    503: "Service Unavailable",
-}
+LIMITS: Final = HttpLimits(
+    head_bytes=HEAD_BYTES,
+    target_bytes=TARGET_BYTES,
+    head_seconds=REQUEST_SECONDS,
+    connections=CONNECTIONS,
+)
+
 TEXT: Final = "text/plain; charset=utf-8"
-
-
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    """The method, the path without its query, and the host that was asked for."""
-
-    method: str
-    path: str
-    host: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,54 +45,26 @@ class HttpPage:
     text: str
 
 
-class Refusal(Exception):
-    """A request that is not answered; with the code and the reason."""
-
-    def __init__(self, code: int, why: str) -> None:
-        """`why`: in words, for the client."""
-        super().__init__(why)
-        self.code = code
-
-
-def parse(data: bytes) -> HttpRequest | None:
-    """A request, or None while its head is not complete. Raises `Refusal`."""
-    head, separator, _ = data.partition(b"\r\n\r\n")
-    if not separator:
-        if len(data) >= MOST:
-            raise Refusal(431, f"a request has at most {MOST} bytes")
-        return None
-    try:
-        lines = head.decode("ascii").split("\r\n")
-        method, target, version = lines[0].split(" ")
-    except ValueError:
-        raise Refusal(400, "that is no request") from None
-    if not version.startswith("HTTP/1.") or not target.startswith("/"):
-        raise Refusal(400, "that is no request of HTTP/1")
-    hosts = []
-    for one in lines[1:]:
-        name, colon, value = one.partition(":")
-        if not colon or name != name.strip():
-            raise Refusal(400, "a header has no name")
-        if name.lower() == "host":
-            hosts.append(value.strip().lower())
-    if len(hosts) != 1:
-        raise Refusal(400, "a request names one host")
-    return HttpRequest(method, target.partition("?")[0], hosts[0])
-
-
 def answer(
-    request: HttpRequest, pages: Mapping[str, Callable[[], HttpPage]], hosts: Collection[str]
+    request: RequestHead, pages: Mapping[str, Callable[[], HttpPage]], hosts: Collection[str]
 ) -> HttpPage:
     """The page that a request gets; `hosts`: under which names this service is known.
 
     A name that others gave to this address is refused, so that a web page in a browser cannot
     read what is here by letting its own name point to it.
     """
-    if host_name(request.host) not in hosts:
-        return HttpPage(403, TEXT, f"this service is not called '{request.host[:100]}'\n")
-    if request.method not in ("GET", "HEAD"):
+    heads = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+    method, host = request.method.decode("ascii"), request.host.decode("latin-1")
+    path = request.target.decode("ascii").partition("?")[0]
+    page = pages.get(path)
+    why = may_connect(heads.get("origin"), host, hosts, ()) or site_refusal(
+        method, heads, is_page=page is not None
+    )
+    if why:
+        # There is nothing to configure here: what is advised concerns the ports of a node.
+        return HttpPage(403, TEXT, f"{why.partition('; ')[0]}\n")
+    if method not in ("GET", "HEAD"):
         return HttpPage(405, TEXT, "only GET and HEAD\n")
-    page = pages.get(request.path)
     if page is None:
         return HttpPage(404, TEXT, f"there is {' '.join(pages)}\n")
     return page()
@@ -100,11 +74,13 @@ def reply(page: HttpPage, *, body: bool = True) -> bytes:
     """The bytes of an answer; without its body for HEAD."""
     text = page.text.encode()
     head = [
-        f"HTTP/1.1 {page.code} {WORDS.get(page.code, 'Error')}",
+        f"HTTP/1.1 {page.code} {HTTPStatus(page.code).phrase}",
         f"Content-Type: {page.kind}",
         f"Content-Length: {len(text)}",
         "Cache-Control: no-store",
         "X-Content-Type-Options: nosniff",
+        "X-Frame-Options: DENY",
+        "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'; sandbox",
         "Connection: close",
     ]
     if page.code == 405:

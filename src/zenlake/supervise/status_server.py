@@ -1,7 +1,8 @@
 """The HTTP server of the service: few connections, small requests, a deadline for each.
 
-It stays beside `zenlake.http`, whose server needs the extra `web`: metrics and health of a service
-are there in any install, and answer while a node in another process hangs.
+It needs no extra `web`: metrics and health of a service are there in any install, and answer while
+a node in another process hangs. How connections are counted, and how requests are read, it shares
+with the HTTP ports of a node (`zenlake.http`).
 """
 
 from __future__ import annotations
@@ -13,24 +14,28 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from zenlake.http.connections import Connections, Seat
+from zenlake.http.request_head import BadRequest, RequestHead
+from zenlake.http.request_parser import RequestParser
 from zenlake.http.sockets import hosts_of, open_socket, url_of
-from zenlake.supervise.requests import MOST, TEXT, HttpPage, Refusal, answer, parse, reply
+from zenlake.supervise.requests import LIMITS, REQUEST_SECONDS, TEXT, HttpPage, answer, reply
 
 __all__ = ["StatusServer", "fetch"]
 
-CONNECTIONS: Final = 16
-"""Requests that are answered at a time; others are closed at once."""
-
-SECONDS: Final = 5.0
-"""How long one request may take from its connection to its last byte."""
-
+READ_BYTES: Final = 4096
 MOST_ANSWER: Final = 64 << 20
 
 
 class StatusServer:
     """Answers a few pages over HTTP on a thread of its own, until it is closed."""
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], HttpPage]]) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        pages: Mapping[str, Callable[[], HttpPage]],
+        connections: Connections | None = None,
+    ) -> None:
         """Listen; raises `OSError` where that is not possible. Port 0 means any that is free."""
         self._pages = pages
         self._socket = open_socket(host, port)
@@ -38,53 +43,91 @@ class StatusServer:
         #: Where it is, for programs on this machine.
         self.url: str = url_of("http", host, self.port)
         self._hosts = hosts_of(host)
-        self._room = threading.BoundedSemaphore(CONNECTIONS)
-        #: How many connections found no room.
-        self.refused = 0
+        self._lock = threading.Lock()
+        #: Who is connected, and how many were refused; read under no lock.
+        self.connections = Connections(LIMITS) if connections is None else connections
         self._thread = threading.Thread(target=self._serve, name="zenlake http", daemon=True)
         self._thread.start()
 
     def _serve(self) -> None:
         while True:
             try:
-                link, _ = self._socket.accept()
+                link, address = self._socket.accept()
             except OSError:
                 if self._socket.fileno() < 0:
                     return
                 time.sleep(0.1)  # no descriptors left, for one: not a reason to spin or to end
                 continue
-            if not self._room.acquire(blocking=False):
-                self.refused += 1
-                link.close()
+            with self._lock:
+                seat = self.connections.admit(str(address[0]))
+            if seat is None:
+                page = HttpPage(503, TEXT, "too many connections; try again later\n")
+                with link, contextlib.suppress(OSError):
+                    link.setblocking(False)
+                    link.send(reply(page))
                 continue
-            threading.Thread(target=self._answer, args=(link,), daemon=True).start()
+            threading.Thread(target=self._answer, args=(link, seat), daemon=True).start()
 
-    def _answer(self, link: socket.socket) -> None:
+    def _answer(self, link: socket.socket, seat: Seat) -> None:
         try:
             with link, contextlib.suppress(OSError):
-                deadline = time.monotonic() + SECONDS
-                self._talk(link, deadline)
+                self._talk(link, time.monotonic() + self.connections.limits.head_seconds)
         finally:
-            self._room.release()
+            with self._lock:
+                seat.leave()
 
     def _talk(self, link: socket.socket, deadline: float) -> None:
-        data = b""
         body = True
         try:
-            while (request := parse(data)) is None:
-                link.settimeout(max(0.001, deadline - time.monotonic()))
-                more = link.recv(MOST + 1 - len(data))
-                if not more or time.monotonic() >= deadline:
-                    return
-                data += more
-            body = request.method != "HEAD"
+            request = self._request(link, deadline)
+            if request is None:
+                return
+            body = request.method != b"HEAD"
             page = answer(request, self._pages, self._hosts)
-        except Refusal as refusal:
-            page = HttpPage(refusal.code, TEXT, f"{refusal}\n")
+        except BadRequest as bad:
+            why = {408: "slow", 414: "head", 431: "head"}.get(bad.code, "malformed")
+            with self._lock:
+                self.connections.refused[why] += 1
+            page = HttpPage(bad.code, TEXT, f"{bad}\n")
+            deadline = time.monotonic() + self.connections.limits.closing_seconds
         link.settimeout(max(0.001, deadline - time.monotonic()))
         link.sendall(reply(page, body=body))
-        with contextlib.suppress(OSError):
-            link.shutdown(socket.SHUT_WR)
+        link.shutdown(socket.SHUT_WR)
+        self._wait_for_end(link, deadline)
+
+    def _request(self, link: socket.socket, deadline: float) -> RequestHead | None:
+        """Read the head of a request; None where the client ends. Raises `BadRequest`."""
+        requests = RequestParser(self.connections.limits)
+        seconds = self.connections.limits.head_seconds
+        while True:
+            event = requests.next_event()
+            if isinstance(event, RequestHead):
+                return event
+            left = deadline - time.monotonic()
+            link.settimeout(max(0.001, left))
+            try:
+                more = link.recv(READ_BYTES)
+            except TimeoutError:
+                if not requests.buffered:
+                    return None
+                left = 0.0
+                more = b"."
+            if not more:
+                return None
+            if left <= 0.0:
+                raise BadRequest(408, f"the head did not come within {seconds:g} seconds")
+            requests.feed(more)
+
+    def _wait_for_end(self, link: socket.socket, deadline: float) -> None:
+        """Read what a client sends still, so that it sees the answer: closing would reset it."""
+        closing = time.monotonic() + self.connections.limits.closing_seconds
+        left = 1 << 18
+        while left > 0:
+            link.settimeout(max(0.001, min(deadline, closing) - time.monotonic()))
+            more = link.recv(min(left, 1 << 16))
+            if not more:
+                return
+            left -= len(more)
 
     def close(self) -> None:
         """Listen no more."""
@@ -94,7 +137,7 @@ class StatusServer:
         self._thread.join(1.0)
 
 
-def fetch(host: str, port: int, path: str, seconds: float = SECONDS) -> tuple[int, str]:
+def fetch(host: str, port: int, path: str, seconds: float = REQUEST_SECONDS) -> tuple[int, str]:
     """The code and the text of a page; raises `OSError`, or `ValueError` if it is no HTTP."""
     deadline = time.monotonic() + seconds
     name = f"[{host}]" if ":" in host else host

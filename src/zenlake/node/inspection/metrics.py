@@ -205,8 +205,24 @@ HTTP_REFUSED = Metric(
     "http_refused",
     "counter",
     "Requests over HTTP that were refused, by reason: name (host or origin), unknown (no "
-    "credentials), access (a rule), busy.",
+    "credentials), access (a rule), busy, address (it has too many under way), memory.",
     ("reason",),
+)
+HTTP_CONNECTIONS = Metric(
+    "http_connections",
+    "gauge",
+    "Connections that are open, at the port of HTTP (rest) or of the remote API (remote_api).",
+    ("at",),
+)
+HTTP_BUFFERED = Metric(
+    "http_buffered_bytes", "gauge", "Bytes of requests and messages that come in.", ("at",)
+)
+HTTP_CUT = Metric(
+    "http_connections_refused",
+    "counter",
+    "Connections that were refused or ended, by reason: head (too large), malformed, slow (a head "
+    "or the taking of an answer), connections (too many), address (too many of it), memory, tls.",
+    ("at", "reason"),
 )
 HTTP_STREAMS = Metric("http_streams", "gauge", "Streams of events that are open.")
 HTTP_SKIPPED = Metric("http_skipped", "counter", "Samples that slow readers of events missed.")
@@ -237,8 +253,8 @@ JOURNAL_STUCK = Metric(
 )
 JOURNAL_METRICS = (JOURNAL_ROWS, JOURNAL_DROPPED, JOURNAL_STUCK)
 WEB_METRICS = (
-    HTTP_REQUESTS, HTTP_REFUSED, HTTP_STREAMS, HTTP_SKIPPED, REMOTE_CLIENTS, REMOTE_REFUSED,
-    REMOTE_DROPPED,
+    HTTP_REQUESTS, HTTP_REFUSED, HTTP_CONNECTIONS, HTTP_BUFFERED, HTTP_CUT, HTTP_STREAMS,
+    HTTP_SKIPPED, REMOTE_CLIENTS, REMOTE_REFUSED, REMOTE_DROPPED,
 )  # fmt: skip
 
 METRICS = (
