@@ -23,6 +23,8 @@ __all__ = ["Contents"]
 #: How many bytes of payload may wait for a volume.
 MOST_WAITING: Final = 256 << 20
 _new: Any = tuple.__new__
+#: How many values that the volume refused are remembered, so that they are not tried again.
+MOST_REFUSED: Final = 10_000
 #: What a key costs besides its payload, about.
 KEY_COST: Final = 256
 
@@ -69,6 +71,10 @@ class Contents:
         self.durable: int = 0
         #: Samples that were not stored because too many waited for the volume.
         self.dropped: int = 0
+        #: Values that the volume can never keep.
+        self.refused: int = 0
+        # By key: the time and the id of the newest of them, and why.
+        self._refused: dict[str, tuple[int, bytes, str]] = {}
 
     # ------------------------------------------------------------------------------ questions
 
@@ -166,8 +172,7 @@ class Contents:
         """Hear of a value; gives the number of the update, or 0 if there was no room for it."""
         payload = value.payload
         size = KEY_COST if payload is None else len(payload) + KEY_COST
-        if self._keeps and self.waiting + size > self._most_waiting:
-            self.dropped += 1
+        if self._keeps and not self._has_room(key, time, id, size):
             return 0
         # What lies in a volume does not count as held in memory.
         weight = 0 if self._keeps else size
@@ -211,8 +216,7 @@ class Contents:
         """
         payload = value.payload
         size = KEY_COST if payload is None else len(payload) + KEY_COST
-        if self._keeps and self.waiting + size > self._most_waiting:
-            self.dropped += 1
+        if self._keeps and not self._has_room(key, time, id, size):
             return 0
         self.number += 1
         before = self._base(key)
@@ -226,6 +230,22 @@ class Contents:
         else:
             self.durable = self.number
         return self.number
+
+    def _has_room(self, key: str, time: int, id: bytes, size: int) -> bool:
+        """Whether a value may wait for the volume; one that may not is counted."""
+        if self._refused:
+            refused = self._refused.get(key)
+            if refused is not None and (time, id) <= refused[:2]:
+                # Late, or heard again of a replica: the volume is not asked twice.
+                self._newest.late += 1
+                return False
+        if self.waiting + size <= self._most_waiting:
+            return True
+        self.dropped += 1
+        if size > self._most_waiting:
+            most = self._most_waiting
+            self._refuse(key, time, id, f"{size} bytes; a storage takes at most {most} at a time")
+        return False
 
     def _base(self, key: str) -> tuple[int, bytes]:
         """When this very key was last put or deleted, if that is known."""
@@ -335,6 +355,40 @@ class Contents:
         del self._samples[: len(batch.samples)]
         self.durable = self._reached()
 
+    def refuse(self, key: str, time: int, id: bytes, why: str) -> None:
+        """The volume can never keep the value that a key, or an expression, has since a time.
+
+        To be told before `written`. Nothing is known of the key then, and the volume is told so.
+        """
+        if "*" in key:
+            update = self._newest.update_of_many(key)
+            if update is not None and (time, id) == _last_of(update):
+                self._newest.refuse_many(key)
+        else:
+            held = self._newest.known(key)
+            if held is not None and held.time == time and held.id == id:
+                self._newest.refuse(key)
+        self._refuse(key, time, id, why)
+
+    def _refuse(self, key: str, time: int, id: bytes, why: str) -> None:
+        self.refused += 1
+        before = self._refused.pop(key, None)
+        if before is not None and before[:2] > (time, id):
+            self._refused[key] = before
+            return
+        if len(self._refused) >= MOST_REFUSED:
+            del self._refused[next(iter(self._refused))]
+        self._refused[key] = (time, id, why)
+
+    def refusal(self, key: str, time: int, id: bytes) -> str | None:
+        """Why the volume cannot keep the value that a key has since a time, or a newer one."""
+        refused = self._refused.get(key)
+        return None if refused is None or refused[:2] < (time, id) else refused[2]
+
+    def refusals(self, most: int) -> list[tuple[str, str]]:
+        """The keys of the last values that were refused, and why."""
+        return [(key, why) for key, (_, _, why) in list(self._refused.items())[-most:]]
+
     def _reached(self) -> int:
         """The number up to which nothing waits."""
         number = self.number - len(self._samples)
@@ -370,6 +424,12 @@ class Contents:
             for key in keys:
                 self._mark(key, KEY_COST)
         return len(keys)
+
+
+def _last_of(update: tuple[int, bytes, Value | None, int, bytes]) -> tuple[int, bytes]:
+    """The time and the id of an update of many keys: of its put, else of its deletion."""
+    put_time, put_id, _, deleted_time, deleted_id = update
+    return (put_time, put_id) if put_id else (deleted_time, deleted_id)
 
 
 def _entry(held: Held[Value]) -> Entry:

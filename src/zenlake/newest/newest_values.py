@@ -260,6 +260,22 @@ class NewestValues(Generic[V]):
             self._drop(key)
         return keys
 
+    def refuse(self, key: str) -> None:
+        """Forget a key whose value cannot be kept: better no answer than an old one."""
+        self._drop(key)
+
+    def refuse_many(self, expr: str) -> None:
+        """Forget a put of many keys whose value cannot be kept, else what else is remembered."""
+        wide = self._wide.get(expr)
+        if wide is None:
+            return
+        if wide.put_id and wide.deleted_id:
+            wide.value = None
+            wide.size = 0
+            wide.put_id = b""
+        else:
+            self._wide.remove(expr)
+
     # --------------------------------------------------------------------------- many at once
 
     def _put_among_wide(self, key: str, time: int, id: bytes, value: V, size: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from mypy_extensions import mypyc_attr
 
@@ -86,6 +86,27 @@ class Batch(NamedTuple):
     """Expressions with wildcards whose updates are forgotten."""
     samples: list[Entry]
     """Every sample in the order of arrival, for a volume that keeps history."""
+
+    def size(self) -> int:
+        """How many records it has."""
+        return (
+            len(self.entries)
+            + len(self.removed)
+            + len(self.wide)
+            + len(self.forgotten)
+            + len(self.samples)
+        )
+
+    def halves(self) -> tuple[Batch, Batch]:
+        """The first half of its records, and the other."""
+        left: list[list[Any]] = []
+        right: list[list[Any]] = []
+        room = self.size() // 2
+        for records in self:
+            left.append(records[:room])
+            right.append(records[room:])
+            room -= len(left[-1])
+        return Batch(*left), Batch(*right)
 
     @property
     def empty(self) -> bool:

@@ -182,7 +182,10 @@ def document() -> dict[str, Any]:
                     "responses": {
                         "200": _answer("It does.", page),
                         "403": _answer(REFUSALS["403"], page),
-                        "503": _answer("It does not.", page),
+                        "503": _answer(
+                            "It does not, or a storage is not open or written; the text says why.",
+                            page,
+                        ),
                     },
                 }
             },

@@ -45,6 +45,7 @@ COUNTED: Final = {
     metrics.STORAGE_LAG: "lag",
     metrics.STORAGE_DROPPED: "dropped",
     metrics.STORAGE_FAILURES: "failures",
+    metrics.STORAGE_REFUSED: "values_refused",
 }
 #: The same of the replication of a storage that has one.
 REPLICATED: Final = {
@@ -98,8 +99,11 @@ class Storages:
         return True
 
     def troubles(self) -> list[str]:
-        """None: each storage tells its own in the admin space."""
-        return []
+        """Which storages are not open or cannot be written, and why."""
+        # Without the lock: it is held while a storage is opened, and a server may take its time.
+        refused, running = dict(self._refused), self.running
+        closed = [f"storage '{name}' is not open: {why}" for name, why in refused.items()]
+        return closed + [trouble for one in running.values() if (trouble := one.trouble)]
 
     # -------------------------------------------------------------------------- configuration
 

@@ -4,7 +4,8 @@
     queries ──► answers ──► contents, and payloads from the volume
 
 The subscriber never waits for the volume. When the volume fails, batches are kept and written
-again later, and the storage says so; what does not fit into memory meanwhile is counted.
+again later, and the storage says so; what does not fit into memory meanwhile is counted. A value
+that the volume can never keep is refused alone, by name.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from zenlake.clock import NTP64
 from zenlake.clock.backoff import Backoff
-from zenlake.clock.throttle import Throttle
+from zenlake.clock.throttle import LineBudget, Throttle
 from zenlake.engine.handlers import BatchCallback
 from zenlake.errors import LocalError, Timeout, ZError
 from zenlake.keys import includes, intersects, is_wild
@@ -29,6 +30,7 @@ from zenlake.storage_manager.answers import StorageReplies
 from zenlake.storage_manager.intake import Intake, StorageCounts
 from zenlake.values import SampleKind
 from zenlake.volumes.contract import Volume
+from zenlake.volumes.refusals import RefusedValue, write_without_refused
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -51,6 +53,12 @@ MOST: Final = 50_000
 CHUNK: Final = 500
 #: How long an acknowledged put waits for the volume, in seconds.
 ACK_TIME: Final = 10.0
+#: How many of the values that the volume refused are shown.
+SHOWN_REFUSALS: Final = 16
+#: Characters of their keys that are shown.
+SHOWN_KEY: Final = 200
+#: Lines of the log about refused values in a minute: anybody can put one.
+REFUSAL_LINES: Final = 20
 
 
 class Storage:
@@ -86,6 +94,7 @@ class Storage:
         self._marks: deque[tuple[int, float]] = deque(maxlen=10_000)
         self._failure = ""
         self._throttle = Throttle()
+        self._refusal_lines = Throttle(budget=LineBudget(REFUSAL_LINES))
         self.read_only = read_only
         if volume is not None:
             self._contents.load(volume.entries(), volume.wide())
@@ -140,8 +149,22 @@ class Storage:
                 "written": self.counts.written,
                 "failures": self.counts.failures,
                 "failure": self._failure or None,
+                "values_refused": contents.refused,
+                "last_refused": [
+                    {"key": key[:SHOWN_KEY], "why": why}
+                    for key, why in contents.refusals(SHOWN_REFUSALS)
+                ],
                 "replication": None if self._replicating is None else self._replicating.status(),
             }
+
+    @property
+    def trouble(self) -> str:
+        """Why it does not do what it is for; empty if it does."""
+        with self._lock:
+            why, waiting = self._failure, self._contents.dirty
+        if not why:
+            return ""
+        return f"storage '{self.name}' cannot be written, {waiting} changes wait: {why}"
 
     @property
     def key_expr(self) -> str:
@@ -249,8 +272,10 @@ class Storage:
                 self._lag()  # forgets marks that are no longer of use
             if self._volume is not None and not batch.empty:
                 try:
-                    self._volume.write(batch)
-                except (OSError, ZError) as error:
+                    refusals = write_without_refused(self._volume, batch)
+                except Exception as error:
+                    if not isinstance(error, OSError | ZError) and str(error) != self._failure:
+                        log.exception("storage '%s': its volume has a defect", self.name)
                     self._failed(error)
                     pause = RETRY.after(pause)
                     self._rest(pause)
@@ -259,20 +284,34 @@ class Storage:
                     continue
                 pause, most = 0.0, min(MOST, most * 4)
                 with self._changed:
-                    if self._failure:
-                        log.warning("storage '%s' writes again", self.name)
-                        self._throttle.forget(self._failure)
-                        self._failure = ""
+                    self._recovered()
+                    self._refused(refusals)
                     self._contents.written(batch)
-                    self.counts.written += len(batch.entries) + len(batch.samples)
+                    self.counts.written += len(batch.entries) + len(batch.samples) - len(refusals)
                     self._changed.notify_all()
             if time.monotonic() >= self._next_collection:
                 self._collect()
 
+    def _recovered(self) -> None:
+        """The volume does what it is asked for; the lock is held."""
+        if self._failure:
+            log.warning("storage '%s' writes again", self.name)
+            self._throttle.forget(self._failure)
+            self._failure = ""
+
+    def _refused(self, refusals: list[RefusedValue]) -> None:
+        """The volume can never keep some values; the lock is held."""
+        for key, moment, id, why in refusals:
+            self._contents.refuse(key, moment, id, why)
+            text = f"'{key[:SHOWN_KEY]}': {why}"
+            line = self._refusal_lines.line(time.monotonic(), text, key)
+            if line is not None:
+                log.warning("storage '%s' cannot keep the value of %s", self.name, line)
+
     def _failed(self, error: Exception) -> None:
         with self._changed:
             self.counts.failures += 1
-            self._failure = str(error)
+            self._failure = str(error) or type(error).__name__
             line = self._throttle.line(time.monotonic(), self._failure)
             if line is not None:
                 log.warning("storage '%s' cannot write, and goes on trying: %s", self.name, line)
@@ -299,21 +338,23 @@ class Storage:
                 self._contents.expire(values)
             if self._replicating is not None:
                 self._replicating.replica.forget(deletions, values)
-        if self._history and self._volume is not None:
-            age = settings.history_age
-            try:
-                self._volume.trim(
+        volume, age = self._volume, settings.history_age
+        if volume is None:
+            return
+        try:
+            if self._history:
+                volume.trim(
                     None if age is None else _ntp64(now - age),
                     settings.history_count,
                     settings.history_bytes,
                 )
-            except (OSError, ZError) as error:
-                self._failed(error)
-        if self._volume is not None:
-            try:
-                self._volume.tidy()
-            except (OSError, ZError) as error:
-                self._failed(error)
+            volume.tidy()
+        except (OSError, ZError) as error:
+            self._failed(error)
+            return
+        with self._lock:
+            if not self._contents.dirty:
+                self._recovered()
 
     def wait_durable(self, number: int, timeout: float = ACK_TIME) -> None:
         """Wait until the volume has all updates up to a number."""
@@ -422,6 +463,7 @@ class Storage:
             self._intake.acknowledging += 1
             try:
                 while True:
+                    self._demand_kept(key, *moment)
                     entry = self._contents.get(key)
                     if entry is not None and (entry.time, entry.id) >= moment:
                         number = self._contents.number
@@ -433,6 +475,14 @@ class Storage:
             finally:
                 self._intake.acknowledging -= 1
         self.wait_durable(number, max(0.0, end - time.monotonic()))
+        with self._lock:
+            self._demand_kept(key, *moment)
+
+    def _demand_kept(self, key: str, moment: int, id: bytes) -> None:
+        """Raise `LocalError` if the volume has refused a value; the lock is held."""
+        why = self._contents.refusal(key, moment, id)
+        if why is not None:
+            raise LocalError(f"storage '{self.name}' cannot keep the value of '{key}': {why}")
 
     # ------------------------------------------------------------------------------------ end
 

@@ -19,6 +19,10 @@ Promises:
   password. The storage keeps the batch and tries again, so a failed `write` must have changed
   nothing. A server that cannot be reached is a `VolumeUnreachable`: a storage whose volume cannot
   be opened for that reason is opened when the server is back.
+* A record that can never be kept, however often it is tried (a key longer than an index takes, a
+  value larger than a row), is a `RecordsRefused`, which names the record if the volume knows it.
+  The storage writes the batch without it. A disk that is full or fails, and a server that is away,
+  refuse no record.
 * No call waits for ever: a server that does not answer in time counts as unreachable.
 
 Other packages add volumes through the entry point group `zenlake.volumes`: a name, and a class.
@@ -35,7 +39,14 @@ from zenlake.errors import LocalError
 from zenlake.keys import intersects
 from zenlake.newest import Batch, Entry, WideUpdate
 
-__all__ = ["Capability", "Option", "Volume", "VolumeError", "VolumeUnreachable"]
+__all__ = [
+    "Capability",
+    "Option",
+    "RecordsRefused",
+    "Volume",
+    "VolumeError",
+    "VolumeUnreachable",
+]
 
 
 class VolumeError(LocalError):
@@ -44,6 +55,15 @@ class VolumeError(LocalError):
 
 class VolumeUnreachable(VolumeError):
     """The server of a volume cannot be reached now; it may come back."""
+
+
+class RecordsRefused(VolumeError):
+    """A batch has records that the volume can never keep; nothing of the batch was written."""
+
+    def __init__(self, why: str, records: Iterable[Entry | WideUpdate] = ()) -> None:
+        """`records`: those that cannot be kept; empty if the volume does not know which."""
+        super().__init__(why)
+        self.records = tuple(records)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@
 
 A key may have others below it (`a` and `a/b`), a file may not: such a key's file has a `%` at
 its end (`a%`), which no escaped name has. Chunks too long for a file name are named by a digest
-(`%~…`); their key is known from the records beside the files.
+(`%~…`), and so is a whole key whose path the system does not take: too long, too deep, or with a
+name that it forbids. Their keys are known from the records beside the files.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 import re
 from typing import Final
 
-__all__ = ["BESIDE", "is_digest", "key_of", "path_of"]
+__all__ = ["BESIDE", "digest_of", "is_digest", "key_of", "path_of"]
 
 BESIDE: Final = "%"
 """At the end of a file name: the key has others below it."""
@@ -32,6 +33,11 @@ _DIGEST: Final = "%~"
 def path_of(key: str) -> str:
     """The relative path of a key's file."""
     return "/".join(map(_name, key.split("/")))
+
+
+def digest_of(key: str) -> str:
+    """The name of a key's file where the system does not take its path."""
+    return _DIGEST + "~" + hashlib.sha256(key.encode()).hexdigest()[:40]
 
 
 def key_of(path: str) -> str | None:

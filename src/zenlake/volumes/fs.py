@@ -6,13 +6,15 @@
 
 A batch is written in three steps: new files beside the old ones, records in one transaction that
 names those files, then renames. A crash before the transaction leaves the old state; after it,
-the next start renames what is left. Files that other programs put there, or changed, are found
-at the start and count as put when they were changed.
+the next start renames what is left. A key whose path the system does not take has a file that is
+named by a digest, so that no key stops those that are written with it. Files that other programs
+put there, or changed, are found at the start and count as put when they were changed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,9 +27,9 @@ from zenlake.keys import is_wild
 from zenlake.keys.matching import check
 from zenlake.newest import Batch, Entry, Value, WideUpdate
 from zenlake.volumes.contract import Capability, Option, Volume, VolumeError
-from zenlake.volumes.file_names import BESIDE, is_digest, key_of, path_of
+from zenlake.volumes.file_names import BESIDE, digest_of, is_digest, key_of, path_of
 from zenlake.volumes.place import folder_of
-from zenlake.volumes.sqlite import SqliteFile
+from zenlake.volumes.sqlite import SqliteFile, volume_error
 
 __all__ = ["Files"]
 
@@ -35,6 +37,11 @@ RECORDS: Final = ".zenlake.sqlite"
 NEW: Final = ".zenlake.new"
 #: The id of the clock that told when another program changed a file.
 FILE_CLOCK: Final = b"\x01"
+
+#: What a system says of a path that it can never take. A disk that is full says something else.
+NEVER_TAKEN: Final = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ})
+#: How deep folders may be, so that programs can still walk through them.
+MOST_DEPTH: Final = 100
 
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS files (
@@ -119,14 +126,15 @@ class Files(Volume):
 
     def _payload(self, key: str) -> bytes | None:
         for path in self._places(key):
-            with contextlib.suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
-                return path.read_bytes()
+            if _is_file(path):
+                with contextlib.suppress(FileNotFoundError):
+                    return path.read_bytes()
         return None
 
-    def _places(self, key: str) -> tuple[Path, Path]:
-        """Where a key's file may lie: under its name, or beside the folder of that name."""
+    def _places(self, key: str) -> tuple[Path, Path, Path]:
+        """Where a key's file may lie: under its name, beside the folder of that name, or apart."""
         path = path_of(key)
-        return self.folder / path, self.folder / f"{path}{BESIDE}"
+        return self.folder / path, self.folder / f"{path}{BESIDE}", self.folder / digest_of(key)
 
     def check(self) -> Iterator[str]:
         """Keys whose file is missing, and what SQLite finds wrong."""
@@ -155,7 +163,7 @@ class Files(Volume):
                 self._records.write_in(connection, batch, False)
                 connection.executemany("INSERT OR REPLACE INTO moves VALUES (?, ?)", new.items())
         except sqlite3.DatabaseError as error:
-            raise VolumeError(f"{self.folder / RECORDS}: {error}") from error
+            raise volume_error(error, self.folder / RECORDS) from error
         self._finish()
 
     def _write_new(self, payload: bytes) -> str:
@@ -191,12 +199,21 @@ class Files(Volume):
 
     def _move(self, key: str, new: str) -> Path:
         source = self.folder / NEW / new
-        plain, beside = self._places(key)
-        target = beside if plain.is_dir() else plain
-        if source.exists():  # else it was moved before a crash
-            self._make_folders(target.parent)
-            source.replace(target)
-        return target.parent
+        plain, beside, apart = self._places(key)
+        try:
+            if key.count("/") < MOST_DEPTH or _is_file(plain) or _is_file(beside):
+                target = beside if plain.is_dir() else plain
+                if source.exists():  # else it was moved before a crash
+                    self._make_folders(target.parent)
+                    source.replace(target)
+                return target.parent
+        except OSError as error:
+            if error.errno not in NEVER_TAKEN:
+                raise
+            self._remove_empty(plain.parent)
+        if source.exists():
+            source.replace(apart)
+        return self.folder
 
     def _make_folders(self, folder: Path) -> None:
         """Make the folders of a file; a value that has the name of one steps beside it."""
@@ -211,16 +228,23 @@ class Files(Volume):
             each.mkdir()
 
     def _remove(self, key: str) -> Path:
-        plain, beside = self._places(key)
-        for path in (beside, plain):
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-                if not path.is_dir():
-                    path.unlink()
-        folder = plain.parent
-        with contextlib.suppress(OSError):  # until one is not empty
-            while folder != self.folder:
+        places = self._places(key)
+        for path in places:
+            if _is_file(path):
+                path.unlink(missing_ok=True)
+        return self._remove_empty(places[0].parent)
+
+    def _remove_empty(self, folder: Path) -> Path:
+        """Remove a folder and those above it that are empty then; the first that stays."""
+        while folder != self.folder:
+            try:
                 folder.rmdir()
-                folder = folder.parent
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                if error.errno not in NEVER_TAKEN:
+                    break  # it is not empty
+            folder = folder.parent
         return folder
 
     # -------------------------------------------------------------- what other programs wrote
@@ -228,7 +252,7 @@ class Files(Volume):
     def _remember(self, connection: sqlite3.Connection, key: str) -> None:
         for path in self._places(key):
             with contextlib.suppress(OSError):
-                if path.is_file():
+                if _is_file(path):
                     facts = path.stat()
                     connection.execute(
                         "INSERT OR REPLACE INTO files VALUES (?, ?, ?)",
@@ -253,7 +277,13 @@ class Files(Volume):
                 continue
             time = NTP64.from_nanos(facts.st_mtime_ns)
             changed.append(Entry(key, int(time), FILE_CLOCK, int(time), FILE_CLOCK, Value(None)))
-        gone = [key for key in known if key not in seen and not is_digest(path_of(key))]
+        gone = [
+            key
+            for key in known
+            if key not in seen
+            and not is_digest(path_of(key))
+            and not _is_file(self._places(key)[2])
+        ]
         with connection:
             self._records.write_in(connection, Batch(changed, gone, [], [], []), False)
             connection.executemany("DELETE FROM files WHERE key = ?", ((key,) for key in gone))
@@ -261,14 +291,19 @@ class Files(Volume):
                 self._remember(connection, entry.key)
 
     def _walk(self) -> Iterator[tuple[str, os.stat_result]]:
-        for folder, folders, files in os.walk(self.folder):
-            if Path(folder) == self.folder:
-                folders[:] = [name for name in folders if name != NEW]
-                files = [name for name in files if not name.startswith(RECORDS)]
-            for name in files:
-                path = Path(folder, name)
-                with contextlib.suppress(FileNotFoundError):
-                    yield path.relative_to(self.folder).as_posix(), path.stat()
+        # Not by os.walk, which calls itself for each folder: files of others may lie too deep.
+        waiting = [self.folder]
+        while waiting:
+            folder = waiting.pop()
+            for one in _listed(folder):
+                if folder == self.folder and (one.name == NEW or one.name.startswith(RECORDS)):
+                    continue
+                path = folder / one.name
+                if one.is_dir(follow_symlinks=False):
+                    waiting.append(path)
+                elif not one.is_dir():
+                    with contextlib.suppress(FileNotFoundError):
+                        yield path.relative_to(self.folder).as_posix(), path.stat()
 
     def close(self) -> None:
         """Close the records."""
@@ -282,6 +317,27 @@ def _is_key(text: str) -> bool:
     except KeyExprError:
         return False
     return not is_wild(text)
+
+
+def _listed(folder: Path) -> list[os.DirEntry[str]]:
+    """What lies in a folder; of one that may not be looked into, nothing."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError as error:
+        if error.errno not in {errno.ENOENT, errno.EACCES, *NEVER_TAKEN}:
+            raise  # not "empty": the records of its files would be forgotten
+        return []
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file lies there; a path that the system does not take has none."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        if error.errno not in NEVER_TAKEN:
+            raise
+        return False
 
 
 def _sync_folder(folder: Path) -> None:

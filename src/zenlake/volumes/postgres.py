@@ -20,7 +20,14 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from zenlake.newest import Batch, Entry, Value, WideUpdate
-from zenlake.volumes.contract import Capability, Option, Volume, VolumeError, VolumeUnreachable
+from zenlake.volumes.contract import (
+    Capability,
+    Option,
+    RecordsRefused,
+    Volume,
+    VolumeError,
+    VolumeUnreachable,
+)
 
 __all__ = ["Postgres"]
 
@@ -28,6 +35,9 @@ T = TypeVar("T")
 
 #: NTP64 has 64 bits without a sign.
 _SHIFT: Final = 1 << 63
+#: Bytes of a key and the name of its storage: a row of an index has at most a third of a page of
+#: 8 KiB, with a time and an id. PostgreSQL compresses some longer keys, but who knows which.
+_LONGEST: Final = 2600
 #: Rows that are fetched at a time.
 _SOME: Final = 5000
 
@@ -248,6 +258,8 @@ class Postgres(Volume):
             yield
         except psycopg.errors.QueryCanceled as error:
             raise VolumeError(f"{self._where}: {error}") from error
+        except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded) as error:
+            raise RecordsRefused(f"{self._where}: {error}") from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise VolumeUnreachable(f"{self._where}: {error}") from error
         except psycopg.Error as error:
@@ -345,6 +357,12 @@ class Postgres(Volume):
 
     def write(self, batch: Batch) -> None:
         """Write a batch in one transaction."""
+        room = _LONGEST - len(self.storage.encode())
+        long = [one for one in (*batch.entries, *batch.samples) if _is_longer(one.key, room)]
+        wide = [one for one in batch.wide if _is_longer(one.expr, room)]
+        if long or wide:
+            why = f"{self._where}: a key has at most {room} bytes, which an index of it can have"
+            raise RecordsRefused(why, [*long, *wide])
 
         def work(connection: psycopg.Connection[Any]) -> None:
             for text, types, rows in (
@@ -397,6 +415,12 @@ class Postgres(Volume):
 def _text(key: str) -> str:
     """A key as PostgreSQL can store it, which knows no NUL."""
     return key.replace("\\", "\\\\").replace("\0", "\\0") if "\\" in key or "\0" in key else key
+
+
+def _is_longer(key: str, size: int) -> bool:
+    """Whether a key has more bytes there."""
+    # Most are so short that their bytes need not be counted: four of a letter, or two escaped.
+    return len(key) * 4 > size and len(_text(key).encode()) > size
 
 
 def _key(text: str) -> str:

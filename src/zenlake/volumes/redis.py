@@ -22,7 +22,14 @@ from urllib.parse import urlsplit
 import redis
 
 from zenlake.newest import Batch, Entry, WideUpdate
-from zenlake.volumes.contract import Capability, Option, Volume, VolumeError, VolumeUnreachable
+from zenlake.volumes.contract import (
+    Capability,
+    Option,
+    RecordsRefused,
+    Volume,
+    VolumeError,
+    VolumeUnreachable,
+)
 from zenlake.volumes.records import (
     MOMENT_SIZE,
     moment,
@@ -99,6 +106,13 @@ class Redis(Volume, Trimming):
             return call()
         except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError) as error:
             raise VolumeUnreachable(f"{self._where}: {error}") from error
+        except redis.exceptions.ResponseError as error:
+            # More than `proto-max-bulk-len` in one value, of which 512 MiB is the default.
+            never = "invalid bulk length" in str(error) or "exceeds maximum allowed size" in str(
+                error
+            )
+            kind = RecordsRefused if never else VolumeError
+            raise kind(f"{self._where}: {error}") from error
         except redis.exceptions.RedisError as error:
             raise VolumeError(f"{self._where}: {error}") from error
 

@@ -14,7 +14,7 @@ import boto3
 import botocore.config
 import botocore.exceptions
 
-from zenlake.volumes.contract import VolumeError, VolumeUnreachable
+from zenlake.volumes.contract import RecordsRefused, VolumeError, VolumeUnreachable
 
 __all__ = ["AT_ONCE", "S3Bucket"]
 
@@ -109,6 +109,8 @@ class S3Bucket:
         try:
             return call()
         except botocore.exceptions.ClientError as error:
+            if error.response.get("Error", {}).get("Code") == "EntityTooLarge":
+                raise RecordsRefused(f"bucket '{self._bucket}': {error}") from error
             code = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
             kind = VolumeUnreachable if code >= 500 else VolumeError
             raise kind(f"bucket '{self._bucket}': {error}") from error

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from zenlake.newest import Batch, Entry, Value, WideUpdate
-from zenlake.volumes.contract import Capability, Option, Volume, VolumeError
+from zenlake.volumes.contract import Capability, Option, RecordsRefused, Volume, VolumeError
 from zenlake.volumes.place import folder_of
 
-__all__ = ["Sqlite", "SqliteFile"]
+__all__ = ["Sqlite", "SqliteFile", "volume_error"]
 
 #: NTP64 has 64 bits without a sign.
 _SHIFT: Final = 1 << 63
@@ -102,7 +102,7 @@ class SqliteFile:
                     )
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
         except sqlite3.DatabaseError as error:
-            raise _told(error, path) from error
+            raise volume_error(error, path) from error
 
     def connection(self) -> sqlite3.Connection:
         """The connection of this thread."""
@@ -133,7 +133,7 @@ class SqliteFile:
         try:
             yield from self.connection().execute(sql, parameters)
         except sqlite3.DatabaseError as error:
-            raise _told(error, self.path) from error
+            raise volume_error(error, self.path) from error
 
     def entries(self) -> Iterator[Entry]:
         """The entry of every key, without payloads."""
@@ -208,7 +208,7 @@ class SqliteFile:
             with self.connection() as connection:
                 self.write_in(connection, batch, payloads)
         except sqlite3.DatabaseError as error:
-            raise _told(error, self.path) from error
+            raise volume_error(error, self.path) from error
 
     def write_in(self, connection: sqlite3.Connection, batch: Batch, payloads: bool) -> None:
         """Write a batch in a transaction that is open."""
@@ -232,7 +232,7 @@ class SqliteFile:
             with self.connection() as connection:
                 return self._trim(connection, before, count, size)
         except sqlite3.DatabaseError as error:
-            raise _told(error, self.path) from error
+            raise volume_error(error, self.path) from error
 
     def _trim(
         self,
@@ -325,8 +325,11 @@ class Sqlite(Volume):
         self._file.close()
 
 
-def _told(error: sqlite3.DatabaseError, path: Path) -> VolumeError:
-    return VolumeError(f"{path}: {error}")
+def volume_error(error: sqlite3.DatabaseError, path: Path) -> VolumeError:
+    """The error of a volume that an error of SQLite is."""
+    # A value, or a row, that is longer than SQLite takes.
+    kind = RecordsRefused if isinstance(error, sqlite3.DataError) else VolumeError
+    return kind(f"{path}: {error}")
 
 
 # ----------------------------------------------------------------------------------- as rows

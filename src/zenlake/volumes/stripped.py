@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from zenlake.newest import Batch, Entry, WideUpdate
-from zenlake.volumes.contract import Volume
+from zenlake.volumes.contract import RecordsRefused, Volume
 
 __all__ = ["NONE_KEY", "Stripped"]
 
@@ -51,13 +51,22 @@ class Stripped(Volume):
 
     def write(self, batch: Batch) -> None:
         """Without the prefix."""
-        self._volume.write(
-            batch._replace(
-                entries=[self._in(entry) for entry in batch.entries],
-                removed=[self._inside(key) for key in batch.removed],
-                samples=[self._in(sample) for sample in batch.samples],
+        taken = f"{self._prefix}/{NONE_KEY}"
+        refused = [one for one in (*batch.entries, *batch.samples) if one.key == taken]
+        if refused:
+            why = f"inside of the volume '{NONE_KEY}' is the key '{self._prefix}'; use another key"
+            raise RecordsRefused(why, refused)
+        try:
+            self._volume.write(
+                batch._replace(
+                    entries=[self._in(entry) for entry in batch.entries],
+                    removed=[self._inside(key) for key in batch.removed if key != taken],
+                    samples=[self._in(sample) for sample in batch.samples],
+                )
             )
-        )
+        except RecordsRefused as error:
+            outside = [self._out(one) if isinstance(one, Entry) else one for one in error.records]
+            raise RecordsRefused(str(error), outside) from error
 
     def count(self) -> int:
         """As the volume counts."""

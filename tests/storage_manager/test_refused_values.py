@@ -1,0 +1,209 @@
+"""One bad value costs one value: it is refused by name, and all others are written."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import zenlake
+from tests.api.sessions import connected, listening
+from tests.storage_manager.test_replication import QUICK
+from tests.storage_manager.test_storages import manager, memory, settled, sqlite, values
+from tests.waiting import until
+from zenlake.config.declare import section_of
+from zenlake.config.json5 import Plain
+from zenlake.config.model_storages import StorageSettings
+from zenlake.engine.services import service_metrics, service_troubles
+from zenlake.errors import LocalError
+from zenlake.newest import Batch
+from zenlake.node.inspection import metrics
+from zenlake.storage_manager import Storage, Storages
+from zenlake.volumes import RecordsRefused
+from zenlake.volumes.memory import Memory
+
+
+class Limited(Memory):
+    """A volume whose values have at most 100 bytes, and whose disk may be full."""
+
+    def __init__(self) -> None:
+        super().__init__("s", {})
+        self.full = threading.Event()
+
+    def write(self, batch: Batch) -> None:
+        if self.full.is_set():
+            raise OSError(28, "No space left on device")
+        for entry in (*batch.entries, *batch.samples):
+            if entry.value is not None and len(entry.value.payload or b"") > 100:
+                raise RecordsRefused("a value has at most 100 bytes")
+        super().write(batch)
+
+
+def opened(router: zenlake.Session, volume: Memory, **more: Plain) -> Storage:
+    plain: Plain = {"key_expr": "s/**", "volume": "memory", **more}
+    settings = section_of(StorageSettings).build(plain, "router")
+    assert isinstance(settings, StorageSettings)
+    return Storage(router, "s", settings, volume)
+
+
+def held(storage: Storage) -> dict[str, bytes | None]:
+    return {
+        entry.key: None if entry.value is None else entry.value.payload
+        for entries in storage.values("**")
+        for entry in entries
+    }
+
+
+def test_a_refused_value_is_named_and_counted_and_all_others_are_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    volume = Limited()
+    with listening(mode='"router"') as router:
+        storage = opened(router, volume)
+        for number in range(300):
+            router.put(f"s/{number}", bytes(200 if number % 100 == 7 else 1))
+        router.put("s/old", "1")
+        storage.flush()
+        until(lambda: storage.status()["values_refused"] == 3)
+        router.put("s/old", bytes(200))
+        until(lambda: storage.status()["values_refused"] == 4)
+        until(lambda: not storage.status()["waiting"], "the value of before is removed")
+        bad = {"s/7", "s/107", "s/207", "s/old"}
+        assert held(storage).keys() == {f"s/{n}" for n in range(300)} - bad
+        assert {entry.key for entry in volume.entries()} == held(storage).keys()
+        status = storage.status()
+        shown = status["last_refused"]
+        assert isinstance(shown, list)
+        assert {one["key"] for one in shown} == bad
+        assert {one["why"] for one in shown} == {"a value has at most 100 bytes"}
+        assert (status["failure"], status["failures"], status["waiting"]) == (None, 0, 0)
+        assert storage.trouble == "", "strangers make nobody unwell"
+        assert "'s/107': a value has at most 100 bytes" in caplog.text
+        with pytest.raises(LocalError, match=r"'s/9'.*cannot keep.*at most 100 bytes"):
+            router.put_acknowledged("s/9", bytes(200))
+        router.put_acknowledged("s/9", bytes(100))
+        storage.close()
+
+
+def test_a_disk_that_is_full_refuses_nothing_and_is_told_of() -> None:
+    volume = Limited()
+    with listening(mode='"router"') as router:
+        storage = opened(router, volume)
+        volume.full.set()
+        router.put("s/a", "kept")
+        router.put("s/b", bytes(200))
+        until(lambda: storage.trouble)
+        assert "storage 's' cannot be written, 2 changes wait" in storage.trouble
+        assert "No space left on device" in storage.trouble
+        assert storage.status()["values_refused"] == 0
+        stamp = router.new_timestamp()
+        router.put("s/c", "3", timestamp=stamp)
+        with pytest.raises(zenlake.errors.Timeout, match="No space left on device"):
+            storage.await_put("s/c", stamp, timeout=0.5)
+        volume.full.clear()
+        storage.flush()
+        until(lambda: not storage.trouble)
+        assert held(storage) == {"s/a": b"kept", "s/c": b"3"}
+        storage.close()
+
+
+class Defect(Memory):
+    """A volume of another package with a defect."""
+
+    def write(self, batch: Batch) -> None:
+        if any(entry.key == "s/bad" and entry.value for entry in batch.entries):
+            raise AttributeError("no such member")
+        super().write(batch)
+
+
+def test_a_volume_with_a_defect_is_told_of_and_ends_no_thread() -> None:
+    with listening(mode='"router"') as router:
+        storage = opened(router, Defect("s", {}))
+        router.put("s/bad", "1")
+        until(lambda: "no such member" in storage.trouble)
+        router.delete("s/bad")
+        router.put("s/a", "1")
+        until(lambda: held(storage) == {"s/a": b"1"})
+        until(lambda: not storage.trouble)
+        storage.close()
+
+
+def small_values(
+    monkeypatch: pytest.MonkeyPatch, most: int = 5_000
+) -> Callable[..., sqlite3.Connection]:
+    """SQLite, built to take rows of few bytes only."""
+    connect = sqlite3.connect
+
+    def limited(*args: object, **settings: object) -> sqlite3.Connection:
+        connection = connect(*args, **settings)  # type: ignore[call-overload]
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
+        assert isinstance(connection, sqlite3.Connection)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", limited)
+    return limited
+
+
+@pytest.mark.parametrize("history", ["latest", "all"])
+def test_after_a_restart_all_are_there_but_the_refused(
+    history: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_values(monkeypatch)
+    settings = manager(s=sqlite(tmp_path, history=history))
+    with listening(mode='"router"', plugins=settings) as router:
+        for number in range(20):
+            router.put(f"s/{number}", bytes(9_000 if number == 7 else 10))
+        settled(router)
+        assert service_troubles(router.runtime) == []
+        counted = {row[0]: row[2] for row in service_metrics(router.runtime)}
+        assert counted[metrics.STORAGE_REFUSED] == 1
+    with listening(mode='"router"', plugins=settings) as router:
+        assert values(router, "s/*").keys() == {f"s/{n}" for n in range(20)} - {"s/7"}
+        if history == "all":
+            assert values(router, "s/*?_time=[..]").keys() == values(router, "s/*").keys()
+
+
+def test_a_storage_that_is_not_open_makes_its_node_unwell(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("where a folder should be")
+    settings = manager(
+        s={"key_expr": "s/**", "volume": {"id": "fs", "dir": str(tmp_path / "file")}}
+    )
+    with listening(mode='"router"', plugins=settings) as router:
+        (trouble,) = service_troubles(router.runtime)
+        assert trouble.startswith("storage 's' is not open: ")
+
+
+def test_a_value_that_one_replica_cannot_keep_is_asked_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_values(monkeypatch)
+    whole = manager(s=memory(replication=QUICK))
+    limited = manager(s=sqlite(tmp_path, replication=QUICK))
+    with (
+        listening(mode='"router"', plugins=whole) as one,
+        connected(one, mode='"router"', plugins=limited) as other,
+    ):
+        (service,) = other.runtime.services.values()
+        assert isinstance(service, Storages)
+        storage = service.running["s"]
+
+        def replication() -> dict[str, int]:
+            status = storage.status()["replication"]
+            assert isinstance(status, dict)
+            return status
+
+        until(lambda: replication()["digests_heard"] > 0)
+        # Heard by one of the two alone, as from before a cut: the other learns it by digests.
+        publish = {"allowed_destination": zenlake.Locality.SESSION_LOCAL}
+        one.put("s/big", bytes(9_000), **publish)  # type: ignore[arg-type]
+        one.put("s/small", "1", **publish)  # type: ignore[arg-type]
+        until(lambda: storage.status()["values_refused"] == 1 and len(storage) == 1)
+        digests, asked = replication()["digests_heard"], replication()["queries_sent"]
+        until(lambda: replication()["digests_heard"] > digests + 4)
+        assert replication()["queries_sent"] - asked <= 3, "but for a digest that was under way"
+        assert storage.status()["values_refused"] == 1
+        assert json.dumps(storage.status()), "an operator can see it"
