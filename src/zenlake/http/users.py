@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Final
 from zenlake.config.model import Settings
 from zenlake.engine.settings import credentials
 from zenlake.errors import ConfigError
-from zenlake.keys.readable import ALL_KEYS, asks_of_many
 from zenlake.links.secrets import demand_secret
 from zenlake.node.brake import LoginBrake
 from zenlake.node.incidents import DENIED
 from zenlake.node.rejections import LOGIN
-from zenlake.routing.policy.access import Access
-from zenlake.routing.policy.messages import KINDS
+from zenlake.routing.policy.messages import EGRESS, INGRESS, KINDS, QUERY, REPLY
 from zenlake.routing.policy.policy import Policy
+from zenlake.routing.policy.rights import Rights
 from zenlake.routing.policy.subject import Subject
 
 if TYPE_CHECKING:
@@ -78,34 +77,39 @@ class Watch:
 class User:
     """The user of a request: a name, or None where none is needed."""
 
-    __slots__ = ("_access", "_readable", "name")
+    __slots__ = ("_rights", "name")
 
-    def __init__(self, name: str | None, access: Access | None) -> None:
-        """`access`: None if there are no rules."""
+    def __init__(self, name: str | None, policy: Callable[[], Policy]) -> None:
+        """`policy` gives the policy of the node, which may change while it runs."""
         self.name = name
-        self._access = access
-        self._readable = ALL_KEYS if access is None else access.readable()
+        self._rights = Rights(Subject(username=name), policy)
 
     @property
     def unrestricted(self) -> bool:
         """Whether there are no rules that could stop something."""
-        return self._access is None
+        return self._rights.unrestricted
 
     def restricted(self, key: str, parameters: str) -> str:
         """The parameters of a question, with the keys that may be in its answer if not all may."""
-        if self._readable.unrestricted or not asks_of_many(key, parameters):
-            return parameters
-        return self._readable.restrict(parameters)
+        return self._rights.restricted(key, parameters)
 
     def may(self, flow: int, kind: int, key: str) -> bool:
         """Whether a message of this kind passes."""
-        return self._access is None or self._access.permits(flow, kind, key)
+        return self._rights.may(flow, kind, key)
+
+    def may_read(self, key: str) -> bool:
+        """Whether a question about this very key would be answered."""
+        return self._rights.may_read(key)
+
+    def demand_read(self, key: str) -> None:
+        """Raise `Denied` if a question about this very key would not be answered."""
+        self.demand(INGRESS, QUERY, key)
+        self.demand(EGRESS, REPLY, key)
 
     def demand(self, flow: int, kind: int, key: str) -> None:
         """Raise `Denied` if a message of this kind may not pass."""
-        access = self._access
-        if access is not None and not access.permits(flow, kind, key):
-            why = access.explain(flow, kind, key).sentence()
+        if not self._rights.may(flow, kind, key):
+            why = self._rights.reason(flow, kind, key)
             who = "without credentials" if self.name is None else f"for user '{self.name}'"
             what = f"{KINDS[kind]} on '{key[:200]}' is denied {who}: {why}"
             raise Denied(403, what, key, self.name or "")
@@ -118,10 +122,19 @@ class Users:
         self,
         settings: Settings,
         tokens_file: str | None,
+        policy: Callable[[], Policy],
         watch: Watch | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """As the configuration says; raises `ConfigError` for files that cannot be read."""
+        """As the configuration says; raises `ConfigError` for files that cannot be read.
+
+        Args:
+            settings: The passwords are those of its sessions.
+            tokens_file: The file with tokens, if there is one.
+            policy: Gives the policy of the node, which may change while it runs.
+            watch: Told of logins that failed.
+            clock: Gives the time in seconds.
+        """
         self.watch = watch
         self._clock = clock
         self._brake = LoginBrake()
@@ -130,7 +143,7 @@ class Users:
             for user, password in (credentials(settings).users or {}).items()
         }
         self._tokens = {} if tokens_file is None else read_tokens(tokens_file)
-        self._policy = Policy.of(settings)
+        self._policy = policy
         self._known: dict[str | None, User] = {}
 
     @property
@@ -183,7 +196,7 @@ class Users:
     def _user(self, name: str | None) -> User:
         user = self._known.get(name)
         if user is None:
-            user = self._known[name] = User(name, self._policy.access_of(Subject(username=name)))
+            user = self._known[name] = User(name, self._policy)
         return user
 
 

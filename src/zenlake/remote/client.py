@@ -100,7 +100,7 @@ class RemoteClient:
         self.outgoing = self._state.outgoing
         self._others = (
             QueryRequests(session, user, self._state),
-            NodeRequests(session, uuid, self._state),
+            NodeRequests(session, user, uuid, self._state),
         )
         self.received = 0
         #: Messages of the client that were refused.
@@ -156,7 +156,7 @@ class RemoteClient:
 
     async def _DeclareSubscriber(self, message: RemoteMessage) -> None:
         subscriber = await self._subscribe(message)
-        self._state.start(self._samples(message.body["id"], subscriber))
+        self._state.start(self._samples(message.body["id"], subscriber, self._hears))
 
     async def _DeclareCutSubscriber(self, message: RemoteMessage) -> None:
         subscriber = await self._subscribe(message)
@@ -175,10 +175,10 @@ class RemoteClient:
         self._state.ok(message)
         return subscriber
 
-    async def _samples(self, id: int, subscriber: Any) -> None:
+    async def _samples(self, id: int, subscriber: Any, hears: Callable[[Sample], bool]) -> None:
         missed = 0
         async for sample in subscriber:
-            if self._hears(sample):
+            if hears(sample):
                 message = encode("Sample", id=id, sample=sample_of(sample))
                 self.outgoing.offer("sample", message, str(sample.key_expr))
             dropped = sum(subscriber.stats.dropped.values())
@@ -189,6 +189,9 @@ class RemoteClient:
     def _hears(self, sample: Sample) -> bool:
         kind = DELETE if sample.kind is SampleKind.DELETE else PUT
         return self._user.may(EGRESS, kind, str(sample.key_expr))
+
+    def _hears_token(self, sample: Sample) -> bool:
+        return self._user.may(EGRESS, LIVELINESS_TOKEN, str(sample.key_expr))
 
     async def _cut_samples(self, id: int, subscriber: Subscriber, most: int) -> None:
         """Many samples in a message; while there is no room, the oldest are missed and counted."""
@@ -231,7 +234,7 @@ class RemoteClient:
         )
         self._state.add("subscriber", id, subscriber, body["key"])
         self._state.ok(message)
-        self._state.start(self._samples(id, subscriber))
+        self._state.start(self._samples(id, subscriber, self._hears_token))
 
     # ----------------------------------------------------------------------------- publishing
 

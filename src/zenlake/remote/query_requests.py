@@ -26,6 +26,7 @@ from zenlake.routing.policy.messages import (
     EGRESS,
     INGRESS,
     LIVELINESS_QUERY,
+    LIVELINESS_TOKEN,
     QUERY,
     REPLY,
 )
@@ -77,14 +78,14 @@ class QueryRequests:
         self._state.ok(message)
 
     async def _Get(self, message: RemoteMessage) -> None:
-        await self._ask(message, self._get)
+        await self._ask(message, self._get, REPLY)
 
-    def _get(self, body: dict[str, Any]) -> Replies:
+    def _get(self, body: dict[str, Any]) -> tuple[str, Replies]:
         key = key_from(body)
         self._user.demand(INGRESS, QUERY, str(key))
         quality, asking = Quality.read(body["qos"]), QuerySettings.read(body["settings"])
         encoding: RemoteEncoding | None = body["encoding"]
-        return self._session.get(
+        return str(key), self._session.get(
             Selector(key, self._user.restricted(str(key), body["parameters"] or "")),
             target=asking.target,
             consolidation=asking.consolidation,
@@ -100,13 +101,14 @@ class QueryRequests:
         )
 
     async def _QuerierGet(self, message: RemoteMessage) -> None:
-        await self._ask(message, self._querier_get)
+        await self._ask(message, self._querier_get, REPLY)
 
-    def _querier_get(self, body: dict[str, Any]) -> Replies:
+    def _querier_get(self, body: dict[str, Any]) -> tuple[str, Replies]:
         querier: Querier = self._state.entity("querier", body["querier"])
         encoding: RemoteEncoding | None = body["encoding"]
         key = str(querier.key_expr)
-        return querier.get(
+        self._user.demand(INGRESS, QUERY, key)
+        return key, querier.get(
             parameters=self._user.restricted(key, body["parameters"] or ""),
             payload=body["payload"],
             encoding=None if encoding is None else encoding_from(encoding),
@@ -114,40 +116,46 @@ class QueryRequests:
         )
 
     async def _LivelinessGet(self, message: RemoteMessage) -> None:
-        await self._ask(message, self._liveliness_get)
+        await self._ask(message, self._liveliness_get, LIVELINESS_TOKEN)
 
-    def _liveliness_get(self, body: dict[str, Any]) -> Replies:
+    def _liveliness_get(self, body: dict[str, Any]) -> tuple[str, Replies]:
         key = key_from(body)
         self._user.demand(INGRESS, LIVELINESS_QUERY, str(key))
-        return self._session.liveliness().get(key, timeout=body["timeout"] / 1000)
+        return str(key), self._session.liveliness().get(key, timeout=body["timeout"] / 1000)
 
-    async def _ask(self, message: RemoteMessage, get: Callable[[dict[str, Any]], Replies]) -> None:
+    async def _ask(
+        self,
+        message: RemoteMessage,
+        get: Callable[[dict[str, Any]], tuple[str, Replies]],
+        kind: int,
+    ) -> None:
+        """`get` gives the key that is asked for, and the replies; `kind` of message they are."""
         id = message.body["id"]
         try:
             if id in self._state.gets:
                 raise LocalError(f"get {id} is under way")
             self._state.check_new("listener", -1)
-            replies = self._state.gets[id] = get(message.body)
+            key, replies = get(message.body)
+            self._state.gets[id] = replies
         except (ZError, Denied, ValueError):
             # The client waits for an end, whatever became of its query.
             self._outgoing.add(encode("QueryResponseFinal", id=id))
             raise
         self._state.ok(message)
-        self._state.start(self._replies(id, replies))
+        self._state.start(self._replies(id, replies, key, kind))
 
-    async def _replies(self, id: int, replies: Replies) -> None:
+    async def _replies(self, id: int, replies: Replies, key: str, kind: int) -> None:
         try:
             async for reply in replies:
-                if self._passes(reply):
+                sample = reply.ok
+                # An error has the key of the question.
+                about = key if sample is None else str(sample.key_expr)
+                if self._user.may(EGRESS, kind, about):
                     await self._outgoing.room()
                     self._outgoing.add(encode("Reply", id=id, reply=_reply(reply)))
         finally:
             self._state.gets.pop(id, None)
             self._outgoing.add(encode("QueryResponseFinal", id=id))
-
-    def _passes(self, reply: Reply) -> bool:
-        sample = reply.ok
-        return sample is None or self._user.may(EGRESS, REPLY, str(sample.key_expr))
 
     # ------------------------------------------------------------------------------ answering
 
@@ -227,7 +235,9 @@ class QueryRequests:
 
     async def _ReplyErr(self, message: RemoteMessage) -> None:
         body = message.body
-        await self._query(body).reply_err(body["payload"], encoding=encoding_from(body["encoding"]))
+        query = self._query(body)
+        self._user.demand(INGRESS, REPLY, str(query.key_expr))
+        await query.reply_err(body["payload"], encoding=encoding_from(body["encoding"]))
         self._state.ok(message)
 
     async def _QueryResponseFinal(self, message: RemoteMessage) -> None:

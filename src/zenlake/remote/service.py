@@ -61,7 +61,12 @@ class RemoteApiService(HttpService[RemoteSettings]):
         from zenlake.http.users import Users, Watch
 
         host, port = place(settings.websocket_port)
-        users = Users(config.resolved, settings.tokens_file, Watch(self._runtime))
+        users = Users(
+            config.resolved,
+            settings.tokens_file,
+            lambda: self._runtime.node.policy,
+            Watch(self._runtime),
+        )
         refuse_strangers("remote_api", host, settings.allow_anonymous, users.anybody)
         secure = settings.secure_websocket
         pair = None if secure is None else (secure.certificate_path, secure.private_key_path)

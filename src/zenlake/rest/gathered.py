@@ -51,16 +51,15 @@ class Gathered(ReplySink):
 
     def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
         """One reply."""
-        seen = "" if isinstance(body, Err) else key
         size = 0 if isinstance(body, Del) else len(body.payload)
-        self._add(Reply(key, body, responder, qos), seen, size)
+        self._add(Reply(key, body, responder, qos), key, size)
 
     def value(self, sample: Sample, responder: Responder | None) -> None:
         """One reply that is an ordinary value."""
         self._add(sample, str(sample.key_expr), sample.size())
 
     def _add(self, item: Sample | Reply, key: str, size: int) -> None:
-        if self.cut or (key and self._lets is not None and not self._lets(key)):
+        if self.cut or (self._lets is not None and not self._lets(key)):
             return
         self._size += size
         if len(self.items) >= self._most:

@@ -49,6 +49,8 @@ SMALL: Final = 1 << 17
 """Rows and bytes of an answer that is written without giving up the loop: a millisecond."""
 RESUMED: Final = 100_000
 """Samples that are remembered while a stream catches up."""
+UNKNOWN_MANY: Final = b'event: SKIPPED\ndata: {"skipped":null}\n\n'
+"""Says that samples are missing, and that nobody knows how many."""
 
 
 class Keys:
@@ -227,6 +229,9 @@ class Keys:
         self, user: User, key: str, after: Timestamp, seen: set[str]
     ) -> AsyncIterator[bytes]:
         """What was published since, as a journal or a storage with a history remembers it."""
+        if not user.may(INGRESS, QUERY, key):
+            yield UNKNOWN_MANY
+            return
         start = after.get_time_as_ntp64().to_string_rfc3339_lossy()
         wanted = Asked(key, f"_time=[{start}..]", Form.EVENTS, timed=True)
         gathered = self._gathered(user, self._settings.max_rows)
@@ -239,11 +244,13 @@ class Keys:
                     missed.append((stamp, row))
         missed.sort(key=lambda one: one[0])
         for _, row in missed:
+            if not user.may(EGRESS, DELETE if row.deleted else PUT, row.key):
+                continue
             if len(seen) < RESUMED and row.timestamp is not None:
                 seen.add(row.timestamp)
             yield event(row)
         if gathered.cut:
-            yield b'event: SKIPPED\ndata: {"skipped":null}\n\n'
+            yield UNKNOWN_MANY
 
 
 def _target(request: Request) -> tuple[bytes, bytes]:

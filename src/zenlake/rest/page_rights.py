@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from zenlake.http.users import User
-from zenlake.routing.policy.messages import EGRESS, INGRESS, QUERY, REPLY
 
 __all__ = ["ASSETS", "PAGES", "PUBLIC", "SOCKET", "demand_page"]
 
@@ -32,13 +31,14 @@ PAGES: Final = {
     # Not a page but a hint; each message of the WebSocket is judged by itself.
     SOCKET: USERS,
     "/metrics": "metrics",
-    "/status": "**",
+    # Of what services show below that key, each has what they may read.
+    "/status": "",
 }
-"""The keys of each page, below `@/ZID/WHATAMI` of the node; or for whom it is without one."""
+"""The key of each page, below `@/ZID/WHATAMI` of the node; or for whom it is without one."""
 
 
 def demand_page(page: str, user: User, root: str) -> None:
-    """Raise `Denied` for a user who may not ask for the keys of a page, or not read them.
+    """Raise `Denied` for a user who may not ask for the key of a page, or not read it.
 
     Args:
         page: Its path, one of `PAGES`.
@@ -47,6 +47,4 @@ def demand_page(page: str, user: User, root: str) -> None:
     """
     below = PAGES[page]
     if below not in (PUBLIC, USERS):
-        key = f"{root}/{below}"
-        user.demand(INGRESS, QUERY, key)
-        user.demand(EGRESS, REPLY, key)
+        user.demand_read(f"{root}/{below}" if below else root)

@@ -45,7 +45,7 @@ class Page:
     __slots__ = ("_give", "_path", "_root", "public")
 
     def __init__(
-        self, path: str, root: str, give: Callable[[Request], Awaitable[Response]]
+        self, path: str, root: str, give: Callable[[Request, User], Awaitable[Response]]
     ) -> None:
         """`give` makes the answer; raises `KeyError` for a path whose right nobody has named."""
         self._path = path
@@ -57,7 +57,7 @@ class Page:
     async def __call__(self, request: Request, user: User) -> Response:
         """The answer; raises `Denied` for who may not read the keys that it shows."""
         demand_page(self._path, user, self._root)
-        return await self._give(request)
+        return await self._give(request, user)
 
 
 class Pages:
@@ -76,7 +76,7 @@ class Pages:
         with runtime.locked() as node:
             root = view.root(node)
         static = self._static if page else _nothing
-        gives: dict[str, Callable[[Request], Awaitable[Response]]] = {
+        gives: dict[str, Callable[[Request, User], Awaitable[Response]]] = {
             "/": static,
             ASSETS: static,
             "/metrics": self._metrics,
@@ -98,7 +98,7 @@ class Pages:
 
     # -------------------------------------------------------------------------------- the node
 
-    async def _metrics(self, request: Request) -> Response:
+    async def _metrics(self, request: Request, user: User) -> Response:
         from zenlake.admin.space import version
 
         runtime = self._runtime
@@ -108,16 +108,16 @@ class Pages:
             text = openmetrics(node, MetricSelection(), version(), uptime, services=counted)
         return Response(text, headers={"content-type": OPENMETRICS})
 
-    async def _health(self, request: Request) -> Response:
+    async def _health(self, request: Request, user: User) -> Response:
         troubles = ["closed"] if self._runtime.closed else service_troubles(self._runtime)
         # Why it is not well says something of the node: that is for those who may see its status.
         return PlainTextResponse("not well\n" if troubles else "ok\n", 503 if troubles else 200)
 
-    async def _ready(self, request: Request) -> Response:
+    async def _ready(self, request: Request, user: User) -> Response:
         waiting = self._runtime.opening or self._runtime.closed
         return PlainTextResponse("not yet\n" if waiting else "ready\n", 503 if waiting else 200)
 
-    async def _status(self, request: Request) -> Response:
+    async def _status(self, request: Request, user: User) -> Response:
         from zenlake.admin.space import version
 
         runtime = self._runtime
@@ -128,10 +128,10 @@ class Pages:
             uptime = node.now - runtime.started
         services: dict[str, object] = {}
         for service in list(runtime.services.values()):
-            for key, content in service.documents(root, "**"):
-                services[key] = content
-            for key, content in service.documents(root, f"{root}/**"):
-                services[key.removeprefix(f"{root}/")] = content
+            for asked in ("**", f"{root}/**"):
+                for key, content in service.documents(root, asked):
+                    if user.may_read(key):
+                        services[key.removeprefix(f"{root}/")] = content
         return JSONResponse(
             {
                 "zid": str(summary["zid"]),
@@ -153,22 +153,22 @@ class Pages:
         except (OSError, ValueError):
             return None
 
-    async def _openapi(self, request: Request) -> Response:
+    async def _openapi(self, request: Request, user: User) -> Response:
         return Response(json.dumps(document()), media_type="application/json")
 
     # -------------------------------------------------------------------------------- the page
 
-    async def _static(self, request: Request) -> Response:
+    async def _static(self, request: Request, user: User) -> Response:
         path: str = request.scope["path"]
         name = "index.html" if path == "/" else path.removeprefix(ASSETS)
         parts = name.split("/")
         if not all(part and not part.startswith(".") and "\\" not in part for part in parts):
-            return await _nothing(request)
+            return await _nothing(request, user)
         file = resources.files("zenlake.web").joinpath(*parts)
         try:
             content = file.read_bytes()
         except (OSError, ValueError):
-            return await _nothing(request)
+            return await _nothing(request, user)
         kind = {"js": "text/javascript", "svg": "image/svg+xml"}.get(name.rpartition(".")[2])
         kind = kind or mimetypes.guess_type(name)[0] or "application/octet-stream"
         return Response(
@@ -181,9 +181,9 @@ class Pages:
         )
 
 
-async def _socket(request: Request) -> Response:
+async def _socket(request: Request, user: User) -> Response:
     return PlainTextResponse("connect with a WebSocket: this is the remote API\n", 426)
 
 
-async def _nothing(request: Request) -> Response:
+async def _nothing(request: Request, user: User) -> Response:
     return PlainTextResponse(f"there are keys, and {' '.join(OWN)}\n", 404)

@@ -26,6 +26,7 @@ from zenlake.http.shares import Shares, holder_of
 from zenlake.http.users import Denied, User, Users
 from zenlake.remote.sockets import POLICY, RemoteSockets, credentials_of
 from zenlake.rest.page_rights import SOCKET
+from zenlake.routing.policy.policy import Policy
 
 __all__ = ["Door", "Places", "RequestRefused", "address_of"]
 
@@ -44,6 +45,8 @@ SECURITY: Final = (
 """The headers of every answer that does not say otherwise."""
 
 
+STRANGER: Final = User(None, Policy)
+"""Who asks for a page that all may see."""
 _REASONS: Final = {401: "unknown", 403: "access", 429: "guessing"}
 _ADVICE: Final = {
     401: {"www-authenticate": 'Bearer, Basic realm="zenlake", charset="UTF-8"'},
@@ -169,7 +172,7 @@ class Door:
                 return _options(request)
             if page is not None and getattr(page, "public", False):
                 # Those who look whether it is well are answered however many others ask.
-                return await page(request, User(None, None))
+                return await page(request, STRANGER)
             shown = heads_of(request.scope).get("authorization", "")
             user = self.users.of(shown, address_of(request))
             if page is None:

@@ -62,7 +62,12 @@ class RestService(HttpService[RestSettings]):
         from zenlake.rest.requests import Door, Places
 
         host, port = place(settings.http_port)
-        users = Users(config.resolved, settings.tokens_file, Watch(self._runtime))
+        users = Users(
+            config.resolved,
+            settings.tokens_file,
+            lambda: self._runtime.node.policy,
+            Watch(self._runtime),
+        )
         refuse_strangers("rest", host, settings.allow_anonymous, users.anybody)
         sock = listen(host, port)
         try:

@@ -266,6 +266,8 @@ class Bridge(Outside):
             return False
         if not is_key(path) or not self.rights.may(INGRESS, PUT, self._prefix + path):
             return False
+        if not self.rights.may(EGRESS, DECLARE_SUBSCRIBER, self._prefix + path):
+            return True  # who listens is not told: what is published is put in any case
         if len(self._matching) >= DECLARED_MAX:
             self.refused += 1
             return True  # nobody watches: what is published is put in any case
@@ -460,7 +462,8 @@ class Bridge(Outside):
 
         def asked(query: Any) -> None:
             running = self.running
-            if running is None:
+            if running is None or not self.rights.may(EGRESS, QUERY, str(query.key_expr)):
+                query.drop()
                 return
 
             def answer() -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from zenlake.keys.readable import asks_of_many
-from zenlake.routing.policy.access import Access
 from zenlake.routing.policy.messages import KINDS
 from zenlake.routing.policy.policy import Policy
+from zenlake.routing.policy.rights import Rights
 from zenlake.routing.policy.subject import Subject
 
 __all__ = ["DeviceRights"]
@@ -29,35 +28,20 @@ class DeviceRights:
     def __init__(
         self, username: str, policy: Callable[[], Policy], denied: Callable[[str, str], None]
     ) -> None:
-        self._who = Subject(username=username or None)
-        self._policy = policy
+        self._rights = Rights(Subject(username=username or None), policy)
         self._denied = denied
-        self._known: Policy | None = None
-        self._access: Access | None = None
         #: How many messages were stopped.
         self.stopped = 0
 
-    def _rules(self) -> Access | None:
-        policy = self._policy()
-        if policy is not self._known:
-            self._access = policy.access_of(self._who)
-            self._known = policy
-        return self._access
-
     def may(self, flow: int, kind: int, key: str) -> bool:
         """Whether a message passes; one that does not is counted and told."""
-        access = self._rules()
-        if access is None or access.permits(flow, kind, key):
+        if self._rights.may(flow, kind, key):
             return True
         self.stopped += 1
-        why = access.explain(flow, kind, key).sentence()
+        why = self._rights.reason(flow, kind, key)
         self._denied(key, f"{KINDS[kind]} of devices of 2018: {why}")
         return False
 
     def restricted(self, key: str, parameters: str) -> str:
         """The parameters of a question, with the keys that may be in its answer if not all may."""
-        access = self._rules()
-        if access is None or not asks_of_many(key, parameters):
-            return parameters
-        readable = access.readable()
-        return parameters if readable.unrestricted else readable.restrict(parameters)
+        return self._rights.restricted(key, parameters)
