@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -29,11 +29,15 @@ History = Annotated[
 ]
 
 
+OPERATOR: Final = {"as": "operator"}
+"""Whom these commands act for: whoever may open the lake's socket runs the lake."""
+
+
 def _ask(where: str, request: dict[str, Any]) -> dict[str, Any] | None:
     """What the lake that runs in this folder says; None if none does."""
     from zenlake.lake_client import ask
 
-    asking = ask(where, {"do": "continuous", **request})
+    asking = ask(where, {"do": "continuous", **OPERATOR, **request})
     if asking is None:
         return None
     with asking:
@@ -46,13 +50,13 @@ def _create(where: str, request: dict[str, Any], as_json: bool) -> None:
         import zenlake.lake
         from zenlake.lake.continuous.manager import accepted, asked
 
-        one = asked(request)
+        one = asked({**OPERATOR, **request})
         known = zenlake.lake.open(where)
         known.ask(one.sql)  # before Spark is started for nothing
         note(f"no lake runs in {where}; a Spark is started to read the question")
         with sparking("local[*]", None) as spark:
             accepted(zenlake.lake.open(where, spark, configuration(None, where)), one)
-        facts = {**one.plain(), "state": "waits for `zenlake up` or `zenlake lake run`"}
+        facts = {**one.shown(), "state": "waits for `zenlake up` or `zenlake lake run`"}
     if as_json:
         typer.echo(json.dumps(facts))
     else:
@@ -67,7 +71,7 @@ def _listed(where: str, kind: str) -> list[dict[str, Any]]:
     from zenlake.lake.model.location import LakeLocation
 
     every = ContinuousQueryStore(LakeLocation(where)).all().values()
-    return [{**one.plain(), "state": "no lake runs"} for one in every if one.kind == kind]
+    return [{**one.shown(), "state": "no lake runs"} for one in every if one.kind == kind]
 
 
 def _list(where: str, kind: str, as_json: bool) -> None:

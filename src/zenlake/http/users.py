@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Final
 from zenlake.config.model import Settings
 from zenlake.engine.settings import credentials
 from zenlake.errors import ConfigError
+from zenlake.keys.rights import Rights
 from zenlake.links.secrets import demand_secret
 from zenlake.node.brake import LoginBrake
 from zenlake.node.incidents import DENIED
 from zenlake.node.rejections import LOGIN
 from zenlake.routing.policy.messages import EGRESS, INGRESS, KINDS, QUERY, REPLY
 from zenlake.routing.policy.policy import Policy
-from zenlake.routing.policy.rights import Rights
+from zenlake.routing.policy.rights import SubjectRights
 from zenlake.routing.policy.subject import Subject
 
 if TYPE_CHECKING:
@@ -75,19 +76,27 @@ class Watch:
 
 
 class User:
-    """The user of a request: a name, or None where none is needed."""
+    """The user of a request: a name, or None where none is needed.
+
+    The rules are those of the moment: a user may stay connected while they change.
+    """
 
     __slots__ = ("_rights", "name")
 
     def __init__(self, name: str | None, policy: Callable[[], Policy]) -> None:
         """`policy` gives the policy of the node, which may change while it runs."""
         self.name = name
-        self._rights = Rights(Subject(username=name), policy)
+        self._rights = SubjectRights(Subject(username=name), policy)
 
     @property
     def unrestricted(self) -> bool:
         """Whether there are no rules that could stop something."""
         return self._rights.unrestricted
+
+    @property
+    def rights(self) -> Rights:
+        """What the user may read and write, for what acts for the user later."""
+        return self._rights.rights
 
     def restricted(self, key: str, parameters: str) -> str:
         """The parameters of a question, with the keys that may be in its answer if not all may."""
@@ -146,6 +155,11 @@ class Users:
         self._policy = policy
         self._known: dict[str | None, User] = {}
 
+    @classmethod
+    def of_node(cls, runtime: Runtime, settings: Settings, tokens_file: str | None) -> Users:
+        """The users of a running node, under its rules of the moment."""
+        return cls(settings, tokens_file, lambda: runtime.node.policy, Watch(runtime))
+
     @property
     def anybody(self) -> bool:
         """Whether no credentials are asked for."""
@@ -177,6 +191,14 @@ class Users:
             if self.watch is not None:
                 self.watch.failed(address, claimed)
         raise Denied(401, "show who you are: Authorization: Bearer TOKEN, or Basic")
+
+    def rights_of(self, name: str | None) -> Rights | None:
+        """What a user may read and write now; None: nobody of this name can log in."""
+        known = self.anybody if name is None else self._is_known(name)
+        return self._user(name).rights if known else None
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._passwords or name in self._tokens.values()
 
     def by_token(self, token: str) -> str | None:
         """The user of a token; every token is compared, so that time tells nothing."""

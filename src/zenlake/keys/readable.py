@@ -96,6 +96,11 @@ class ReadableKeys:
             )
         return cls(tuple(dict.fromkeys(demands)))
 
+    @classmethod
+    def of(cls, text: str) -> ReadableKeys:
+        """Return what `text` wrote; `SelectorError` for what cannot be read."""
+        return cls(tuple(_read(text)))
+
     def restrict(self, parameters: str) -> str:
         """The parameters of a question with this said before all else."""
         said = f"{READABLE}={self.text()}"

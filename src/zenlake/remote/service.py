@@ -58,15 +58,10 @@ class RemoteApiService(HttpService[RemoteSettings]):
 
     def _serve(self, settings: RemoteSettings, config: Config) -> HttpServer:
         from zenlake.aio.session import Session
-        from zenlake.http.users import Users, Watch
+        from zenlake.http.users import Users
 
         host, port = place(settings.websocket_port)
-        users = Users(
-            config.resolved,
-            settings.tokens_file,
-            lambda: self._runtime.node.policy,
-            Watch(self._runtime),
-        )
+        users = Users.of_node(self._runtime, config.resolved, settings.tokens_file)
         refuse_strangers("remote_api", host, settings.allow_anonymous, users.anybody)
         secure = settings.secure_websocket
         pair = None if secure is None else (secure.certificate_path, secure.private_key_path)

@@ -4,10 +4,14 @@
     PUT    /@lake/alerts/low      {"sql": "SELECT …", "for": "10s", "late": "10s", "history": false}
     DELETE /@lake/alerts/low
 
-They go to the socket that `zenlake lake view` uses too, so the same gate judges them; a user needs
-the right to put or delete that key. The bus cannot make any: every program that may
-publish on it could then keep Spark busy for good. Listing and back-testing are queries, which the
-lake answers itself.
+They go to the socket that `zenlake lake view` uses too, so the same gate judges them. Every request
+says there which user it is made for, and what access control lets that user read and write: a view
+belongs to its user, and sees no more.
+While the node runs, `OwnerRightsTeller` tells the lake of every change.
+
+To make one a user needs the right to put that key, and all keys that the view or alert publishes.
+The bus cannot make any: every program that may publish on it could then keep Spark busy for good.
+Listing and back-testing are queries, which the lake answers itself.
 """
 
 from __future__ import annotations
@@ -18,11 +22,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 from zenlake.errors import LocalError
+from zenlake.http.users import User
+from zenlake.keys.rights import Rights
 from zenlake.lake_client import ask
 from zenlake.rest.requests import RequestRefused
+from zenlake.routing.policy.messages import DELETE, INGRESS, PUT
 from zenlake.values import Encoding
 
-__all__ = ["ContinuousByHttp", "definition_of", "is_continuous"]
+__all__ = ["ContinuousByHttp", "definition_of", "is_continuous", "told_of_user"]
 
 ROOTS: Final = {"@lake/views/": "view", "@lake/alerts/": "alert"}
 LONGEST: Final = 1 << 16
@@ -43,6 +50,17 @@ def _named(key: str) -> dict[str, str]:
         if key.startswith(root):
             return {"kind": kind, "name": key.removeprefix(root)}
     raise LocalError(f"'{key}' names neither a view nor an alert")
+
+
+def _published(key: str) -> str:
+    """The keys of what a view or an alert publishes, for everybody who may read them."""
+    named = _named(key)
+    return f"{named['kind']}/{named['name']}/**"
+
+
+def told_of_user(name: str | None, rights: Rights | None) -> dict[str, Any]:
+    """What the lake is told of a user; without rights if there is none of this name."""
+    return {"user": name, **({} if rights is None else rights.plain())}
 
 
 def definition_of(key: str, body: bytes, encoding: Encoding | str | None) -> dict[str, Any]:
@@ -66,22 +84,31 @@ def definition_of(key: str, body: bytes, encoding: Encoding | str | None) -> dic
 class ContinuousByHttp:
     """Asks the lake of a folder."""
 
-    def __init__(self, folder: str | None) -> None:
-        """None: there is no lake beside this node."""
+    def __init__(self, folder: str | None, zid: str) -> None:
+        """`folder`: None if there is no lake beside this node, `zid` names the node."""
         self._folder = folder
+        self._zid = zid
         self._busy = 0
 
     async def create(
-        self, key: str, body: bytes, encoding: Encoding | str | None
+        self, key: str, body: bytes, encoding: Encoding | str | None, user: User
     ) -> dict[str, Any]:
-        """Make a view or an alert; what it is and how it is."""
-        return await self._ask(definition_of(key, body, encoding))
+        """Make a view or an alert; what it is and how it is. Raises `Denied`."""
+        user.demand(INGRESS, PUT, key)
+        request = definition_of(key, body, encoding)
+        user.demand(INGRESS, PUT, _published(key))
+        return await self._ask(request, user)
 
-    async def drop(self, key: str) -> dict[str, Any]:
-        """Take one away, with its table."""
-        return await self._ask({"action": "drop", **_named(key)})
+    async def drop(self, key: str, user: User) -> dict[str, Any]:
+        """Take one away, with its table. Raises `Denied`."""
+        user.demand(INGRESS, DELETE, key)
+        return await self._ask({"action": "drop", **_named(key)}, user)
 
-    async def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def _ask(self, definition: Mapping[str, Any], user: User) -> dict[str, Any]:
+        request = {
+            **definition,
+            "as": {"router": self._zid, **told_of_user(user.name, user.rights)},
+        }
         if self._busy >= AT_ONCE:
             raise RequestRefused(503, f"the lake works on {self._busy} requests; try again")
         self._busy += 1

@@ -66,7 +66,7 @@ class Keys:
         self._places = places
         self._memory = memory
         self._zid = str(session.zid())
-        self._continuous = ContinuousByHttp(settings.lake)
+        self._continuous = ContinuousByHttp(settings.lake, self._zid)
         self.streams = Streams(session, settings.stream_queue)
         self._open = Shares(settings.max_streams)
 
@@ -83,10 +83,10 @@ class Keys:
             return await self._put(request, user)
         if method == "DELETE":
             key = key_of(_target(request)[0], self._zid)
-            user.demand(INGRESS, DELETE, key)
             with self._places.place(request):
                 if is_continuous(key):
-                    return JSONResponse(await self._continuous.drop(key))
+                    return JSONResponse(await self._continuous.drop(key, user))
+                user.demand(INGRESS, DELETE, key)
                 await self._session.delete(key)
                 return Response()
         raise RequestRefused(405, f"{method[:20]}: a key has GET, POST, PUT, PATCH and DELETE")
@@ -100,13 +100,13 @@ class Keys:
         user.demand(INGRESS, PUT, key)
         async with body_of(request, self._settings.max_body, self._memory) as body:
             with self._places.place(request):
-                return await self._put_body(key, query, body, encoding)
+                return await self._put_body(key, query, body, encoding, user)
 
     async def _put_body(
-        self, key: str, query: bytes, body: bytes, encoding: Encoding | None
+        self, key: str, query: bytes, body: bytes, encoding: Encoding | None, user: User
     ) -> Response:
         if is_continuous(key):
-            return JSONResponse(await self._continuous.create(key, body, encoding))
+            return JSONResponse(await self._continuous.create(key, body, encoding, user))
         name = query.partition(b"=")[0]
         if name == b"_ack_put" and query not in (b"_ack_put=false", b"_ack_put=0"):
             try:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from zenlake.node.inspection.metrics import Row
     from zenlake.remote.sockets import RemoteSockets
     from zenlake.rest.keys import Keys
+    from zenlake.rest.owner_rights import OwnerRightsTeller
     from zenlake.rest.requests import Door
 
 __all__ = ["RestService", "start"]
@@ -49,25 +50,22 @@ class RestService(HttpService[RestSettings]):
         self._door: Door | None = None
         self._keys: Keys | None = None
         self._sockets: RemoteSockets | None = None
+        self._teller: OwnerRightsTeller | None = None
 
     def _read(self, plugins: dict[str, Any], mode: Mode) -> RestSettings | None:
         return rest(plugins, mode)
 
     def _serve(self, settings: RestSettings, config: Config) -> HttpServer:
         from zenlake.aio.session import Session
-        from zenlake.http.users import Users, Watch
+        from zenlake.http.users import Users
         from zenlake.remote.sockets import RemoteSockets
         from zenlake.rest.keys import Keys
+        from zenlake.rest.owner_rights import OwnerRightsTeller
         from zenlake.rest.pages import Pages
         from zenlake.rest.requests import Door, Places
 
         host, port = place(settings.http_port)
-        users = Users(
-            config.resolved,
-            settings.tokens_file,
-            lambda: self._runtime.node.policy,
-            Watch(self._runtime),
-        )
+        users = Users.of_node(self._runtime, config.resolved, settings.tokens_file)
         refuse_strangers("rest", host, settings.allow_anonymous, users.anybody)
         sock = listen(host, port)
         try:
@@ -97,7 +95,16 @@ class RestService(HttpService[RestSettings]):
             sock.close()
             raise
         self._keys, self._door, self._sockets = keys, door, sockets
+        if settings.lake is not None:
+            zid = str(session.zid())
+            self._teller = OwnerRightsTeller(settings.lake, zid, users)
         return serving
+
+    def _stop(self) -> None:
+        teller, self._teller = self._teller, None
+        if teller is not None:
+            teller.close()
+        super()._stop()
 
     @property
     def _open_sockets(self) -> RemoteSockets | None:

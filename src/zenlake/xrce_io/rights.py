@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from zenlake.routing.policy.messages import KINDS
 from zenlake.routing.policy.policy import Policy
-from zenlake.routing.policy.rights import Rights
+from zenlake.routing.policy.rights import SubjectRights
 from zenlake.routing.policy.subject import Subject
 
 __all__ = ["DeviceRights"]
@@ -28,7 +28,7 @@ class DeviceRights:
     def __init__(
         self, username: str, policy: Callable[[], Policy], denied: Callable[[str, str], None]
     ) -> None:
-        self._rights = Rights(Subject(username=username or None), policy)
+        self._rights = SubjectRights(Subject(username=username or None), policy)
         self._denied = denied
         #: How many messages were stopped.
         self.stopped = 0

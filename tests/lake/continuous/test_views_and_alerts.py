@@ -71,12 +71,12 @@ class World:
         self.pipeline = Pipeline(str(self.lake), str(folder / "journal"), Here(), CONFIG)
         self.pipeline.step()
         self._spark = spark
-        self._session = session
+        self.session = session
         self.start()
 
     def start(self) -> None:
         lake = Lake(self.pipeline.place, self._spark, CONFIG)
-        self.service = Service(lake, [self.pipeline.journal], self._session)
+        self.service = Service(lake, [self.pipeline.journal], self.session)
         self.continuous = ContinuousQueries(self.service, self.throttle.append, self.patience)
         self.service.add(self.continuous)
 
@@ -150,7 +150,8 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
             )
             create(ContinuousQuery("pairs", "view", pairs))
             # Through the socket that the command uses, and refused there.
-            request = {"do": "continuous", "action": "create", "kind": "alert", "name": "low"}
+            request = {"do": "continuous", "as": "operator", "action": "create"}
+            request |= {"kind": "alert", "name": "low"}
             asking = ask(world.lake, {**request, "sql": LOW, "for": "10s"})
             assert asking is not None
             with asking:

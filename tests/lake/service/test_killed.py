@@ -52,7 +52,7 @@ def sample(n: int) -> Row:
 
 
 def requested(lake: Path, request: dict[str, Any]) -> dict[str, Any]:
-    asking = ask(lake, {"do": "continuous", **request})
+    asking = ask(lake, {"do": "continuous", "as": "operator", **request})
     assert asking is not None
     with asking:
         return asking.fact()

@@ -63,6 +63,7 @@ def trial(
     question = SqlQuestion(
         conditional(definition.sql, since, until),
         QueryLimits(seconds=MOST_SECONDS, rows=1_000_000),
+        definition.access,
         shape=lambda frame: changed(flattened(frame), subject),
     )
     rows = run(question)

@@ -8,6 +8,9 @@ Programs on this machine ask through the lake's socket (`do: continuous`), all o
     @lake/views/**                       the views and how they are, as JSON; alerts likewise
     @lake/alerts/low?_time=[now(-1d)..]  when the alert would have been raised and cleared then
 
+Each belongs to the operator or to a user, and sees what its owner may see
+(`continuous/owner_rights`): one whose owner's rights do not let it run is held until they do.
+
 One that fails stops, and says why; the others and the lake go on. One that stands still
 (`continuous/stall`) is ended and started again from where it was.
 """
@@ -28,8 +31,14 @@ from zenlake.ext.query_service import JSON, QueryService
 from zenlake.keys import intersects
 from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.continuous.backtest import instant_of, span_of, trial
+from zenlake.lake.continuous.owner_rights import (
+    LEASE_SECONDS,
+    OwnerRights,
+    may_drop,
+    may_try,
+)
 from zenlake.lake.continuous.result_table import described_as
-from zenlake.lake.continuous.running_query import RunningQuery, judged, told_of
+from zenlake.lake.continuous.running_query import RightsChanged, RunningQuery, judged, told_of
 from zenlake.lake.continuous.stall import PATIENCE, StallDetector
 from zenlake.lake.model.config import seconds_of
 from zenlake.lake.model.continuous_query import (
@@ -38,6 +47,7 @@ from zenlake.lake.model.continuous_query import (
     Kind,
     demand_name,
 )
+from zenlake.lake.model.owner import OwningUser, asker_of, words_of
 from zenlake.lake.query.visibility import published_by, shown_definition
 from zenlake.lake.table.delta import CorruptTable, Table
 
@@ -106,9 +116,10 @@ def asked(request: Mapping[str, Any]) -> ContinuousQuery:
     name, sql = request.get("name"), request.get("sql", "")
     if not isinstance(name, str) or not isinstance(sql, str):
         raise LocalError("name and sql are texts")
+    owner = asker_of(request)
     late = seconds_of(request.get("late", 10.0), "how late data may come")
     hold = seconds_of(request.get("for", 0.0), "how long a condition must hold")
-    return ContinuousQuery(name, kind, sql, late, hold, bool(request.get("history")))
+    return ContinuousQuery(name, kind, sql, late, hold, bool(request.get("history")), owner=owner)
 
 
 def reached(
@@ -166,6 +177,12 @@ class ContinuousQueries:
         self._lake = service.lake
         self._definitions = ContinuousQueryStore(service.lake.place)
         self._running: dict[str, RunningQuery] = {}
+        self._rights = OwnerRights()
+        self._began = time.monotonic()
+        #: The users who have something made, by the request.
+        self._asking: dict[FactReceiver, str | None] = {}
+        #: Why those do not run whose owners' rights do not let them.
+        self._held: dict[str, str] = {}
         self._why: dict[str, str] = {}
         self._patience = patience
         self._stall: dict[str, StallDetector] = {}
@@ -177,6 +194,7 @@ class ContinuousQueries:
         self._queryables: list[Any] = []
         self._answers = QueryService("views", threads=1)
         service.handle("continuous", self._visited)
+        service.handle("rights", self._told_of_rights)
         session = service.session
         if session is not None:
             for kind, root in ROOTS.items():
@@ -217,14 +235,22 @@ class ContinuousQueries:
                 raise
             return self.facts(definition)
 
-    def drop(self, name: str, kind: Kind) -> None:
-        """End one, and take it away with its table."""
+    def drop(self, name: str, kind: Kind, asker: OwningUser | None = None) -> None:
+        """End one, and take it away with its table; `asker`: None is the operator."""
         with self._lock:
+            one = self._definitions.all().get(name)
+            if asker is not None and not (one and one.kind == kind and may_drop(asker, one)):
+                # The same of one that there is and of one that there is not.
+                raise LocalError(
+                    f"{words_of(asker)} has made no {kind} '{name}'; who made it may drop it, and "
+                    f"so may the operator: zenlake lake {kind} drop {name}"
+                )
             self._definitions.find(name, kind)
             running = self._running.pop(name, None)
             if running is not None:
                 running.stop()
             self._why.pop(name, None)
+            self._held.pop(name, None)
             self._stall.pop(name, None)
             self._restarted.pop(name, None)
             forgotten(self._lake.place, name, kind)
@@ -238,21 +264,25 @@ class ContinuousQueries:
     def facts(self, definition: ContinuousQuery) -> dict[str, Any]:
         """What can be said of one."""
         running = self._running.get(definition.name)
-        facts: dict[str, Any] = definition.plain()
+        facts: dict[str, Any] = definition.shown()
         facts["keys"] = published_by(definition.kind, definition.name)
         stall = self._stall.get(definition.name)
         facts["restarts"] = 0 if stall is None else stall.restarts
         if running is None:
-            why = self._why.get(definition.name, "")
-            return {**facts, "state": "stopped" if why else "starting", "why": why}
+            held = self._held.get(definition.name, "")
+            why = held or self._why.get(definition.name, "")
+            state = "stopped" if why else "starting"
+            return {**facts, "state": state, "why": why, "rights": held}
         facts |= {
             "state": "running",
             "why": "",
+            "rights": "",
             "batches": running.batches,
             "rows": running.results.table.totals().rows,
             "published": running.publisher.published,
             "waiting": running.publisher.waiting,
             "lost": running.publisher.lost,
+            "denied": running.publisher.denied,
         }
         if running.alerting is not None:
             raising = running.alerting.raising
@@ -264,7 +294,7 @@ class ContinuousQueries:
         # Without the lock: the pipeline asks, and one may be starting, which takes Spark seconds.
         now = time.monotonic()
         of_late = tuple(self._restarted.values())
-        stopped = tuple(self._why.values())
+        stopped = (*self._why.values(), *(() if self._is_new() else self._held.values()))
         return (*stopped, *(line for at, line in of_late if now - at < REMEMBERED))
 
     def restarts(self) -> int:
@@ -274,11 +304,26 @@ class ContinuousQueries:
     def _visited(self, request: dict[str, Any], caller: FactReceiver) -> None:
         action = request.get("action")
         one = asked(request)
+        asker = one.owner
+        if asker is not None:
+            self._rights.tell(str(request.get("router")), [asker.plain()], time.monotonic())
+            self._asking[caller] = asker.user
+        try:
+            self._answer(request, action, one, caller)
+        finally:
+            self._asking.pop(caller, None)
+
+    def _answer(
+        self, request: dict[str, Any], action: Any, one: ContinuousQuery, caller: FactReceiver
+    ) -> None:
+        asker = one.owner
         if action == "create":
             caller.fact(self.create(one))
         elif action == "drop":
-            self.drop(one.name, one.kind)
+            self.drop(one.name, one.kind, asker)
             caller.fact({"dropped": one.name})
+        elif asker is not None:
+            raise LocalError(f"{words_of(asker)} asks the bus: {ROOTS[one.kind]}/**")
         elif action == "list":
             caller.fact({"found": self.listed(one.kind)})
         elif action == "test" and one.kind == "alert":
@@ -287,6 +332,14 @@ class ContinuousQueries:
             caller.fact({"changes": tried(lambda one: executor.ask(one, "trial"), known, request)})
         else:
             raise LocalError(f"a {one.kind} cannot '{action}'")
+
+    def _told_of_rights(self, request: dict[str, Any], caller: FactReceiver) -> None:
+        """A router says what users may do; it is told of which users it has to."""
+        self._rights.tell(str(request.get("router")), request["users"], time.monotonic())
+        owners = [one.owner for one in self._definitions.all().values() if one.owner is not None]
+        # Spark plans for seconds what somebody makes at this moment.
+        users = [*(owner.user for owner in owners), *self._asking.copy().values()]
+        caller.fact({"owners": list(dict.fromkeys(users))})
 
     def _received(self, query: Query, kind: Kind) -> None:
         if kind == "alert" and "_time" in query.parameters:
@@ -311,14 +364,16 @@ class ContinuousQueries:
         demand_understood(parameters, ROOTS["alert"])
         asking = str(query.key_expr)
         since, until = span_of(parameters.interpreted("_time") or "", time.time_ns())
-        if not ReadableKeys.in_parameters(parameters).unrestricted:
-            raise LocalError(
-                "an alert is tried over all keys, and access control denies some of them to "
-                f"you; subscribe to what it raises: alert/{asking.rpartition('/')[2]}/**"
-            )
+        readable = ReadableKeys.in_parameters(parameters)
         for one in self._definitions.all().values():
             key = f"{ROOTS['alert']}/{one.name}"
             if one.kind == "alert" and intersects(asking, key):
+                if not may_try(readable, one):
+                    raise LocalError(
+                        "an alert is tried over all keys that its owner may read, and access "
+                        "control denies some of them to you; subscribe to what it raises: "
+                        f"alert/{asking.rpartition('/')[2]}/**"
+                    )
                 changes = trial(self._service.executor.run, one, since, until)
                 answer = {"name": one.name, "changes": changes}
                 query.reply(key, json.dumps(answer), encoding=JSON)
@@ -332,7 +387,57 @@ class ContinuousQueries:
             self._service.journals,
             self._service.session,
             self._definitions.aside(definition),
+            self._rights,
         )
+
+    def _start(self, definition: ContinuousQuery) -> None:
+        """Run one if its owner's rights let it; the lock is held."""
+        name = definition.name
+        why = self._rights.hindrance(definition, time.monotonic())
+        if why:
+            self._hold(definition, why)
+            return
+        self._held.pop(name, None)
+        try:
+            self._running[name] = self._run(definition)
+        except RightsChanged as error:
+            self._hold(definition, str(error))
+        except BaseException as error:
+            self._stopped(definition, told_of(error))
+
+    def _hold(self, definition: ContinuousQuery, why: str) -> None:
+        """Say why one does not run now."""
+        line = f"the {definition.kind} '{definition.name}' is held: {why}"
+        if self._held.get(definition.name) != line:
+            self._held[definition.name] = line
+            if not self._is_new():
+                self._complain(line)
+
+    def _is_new(self) -> bool:
+        """Whether routers have not had the time to say what owners may do."""
+        return time.monotonic() - self._began < LEASE_SECONDS
+
+    def _mind_rights(self) -> None:
+        """End those whose owners' rights changed, and go on with those that may run again."""
+        for definition in self._definitions.all().values():
+            name = definition.name
+            running = self._running.get(name)
+            if definition.owner is None or (running is None and name not in self._held):
+                continue
+            why = self._rights.hindrance(definition, time.monotonic())
+            if running is not None and (why or running.is_held):
+                # What it would still keep or publish was found with rights that it has no more.
+                running.publisher.close()
+                running.results.end()
+                running.stop(stuck=True)
+                with self._lock:
+                    if self._running.get(name) is running:
+                        del self._running[name]
+                        self._hold(definition, why or running.why)
+            elif running is None:
+                with self._lock:
+                    if name in self._held and name in self._definitions.all():
+                        self._start(definition)
 
     # A panic in an extension module is a `BaseException`: it ends one of them, and no thread.
 
@@ -341,16 +446,17 @@ class ContinuousQueries:
             swept(self._lake.place)
         except (OSError, ZError) as error:
             self._complain(f"tables of dropped views are still there: {error}")
+        for name in self._definitions.adopt():
+            self._complain(
+                f"'{name}' was made before views and alerts had owners: it sees every key, as the "
+                "operator's do; if a user made it, drop it and let the user create it again"
+            )
         for definition in self._definitions.all().values():
             if self._over.is_set():
                 return
             with self._lock:
-                if definition.name in self._running:
-                    continue
-                try:
-                    self._running[definition.name] = self._run(definition)
-                except BaseException as error:
-                    self._stopped(definition, told_of(error))
+                if definition.name not in self._running:
+                    self._start(definition)
         while not self._over.wait(LOOK):
             try:
                 self._look()
@@ -360,6 +466,7 @@ class ContinuousQueries:
     def _look(self) -> None:
         ends = [end for one in self._service.journals for end in one.watermark().offsets]
         self._looks.append((time.time(), ends))
+        self._mind_rights()
         with self._lock:
             every = list(self._running.values())
         batches = sum(one.batches for one in every)
@@ -375,7 +482,7 @@ class ContinuousQueries:
                     self._watch(one)
             except BaseException as error:
                 one.why = one.why or told_of(error)
-            if one.why:
+            if one.why and not one.is_held:
                 with self._lock:
                     if self._running.get(one.definition.name) is not one:
                         continue  # dropped meanwhile
@@ -407,10 +514,7 @@ class ContinuousQueries:
             watched.started_again()
             self._restarted[definition.name] = (time.monotonic(), line)
             self._complain(line)
-            try:
-                self._running[definition.name] = self._run(definition)
-            except BaseException as error:
-                self._stopped(definition, told_of(error))
+            self._start(definition)
 
     def _tell_time(self, one: RunningQuery) -> None:
         """Let an alert know up to when it has heard everything."""

@@ -45,11 +45,19 @@ class ResultPublisher:
         session: Session | None,
         root: str,
         clock: Callable[[], float] = time.monotonic,
+        may_put: Callable[[str], bool] = lambda key: True,
     ) -> None:
-        """`root`: `view/NAME` or `alert/NAME`; without a session nothing is published."""
+        """`root`: `view/NAME` or `alert/NAME`; without a session nothing is published.
+
+        `may_put` says of a key whether the owner may put it now.
+        """
         self.root = root
         self.published = 0
         self.lost = 0
+        #: Results that the owner may not put under their keys.
+        self.denied = 0
+        self._may_put = may_put
+        self._over = False
         self._session = session
         self._clock = clock
         self._token = None if session is None else session.liveliness().declare_token(root)
@@ -92,6 +100,8 @@ class ResultPublisher:
         links = set(session.info.links())
         self._broken = self._broken or bool(self._links - links)
         self._links = links
+        if self._over:
+            return
         if not links and session.runtime.node.settings.mode == CLIENT:
             return
         now = self._clock()
@@ -105,6 +115,10 @@ class ResultPublisher:
             self._recent.popleft()
         while self._waiting:
             key, text = self._waiting[0]
+            if not self._may_put(key):
+                self._waiting.popleft()
+                self.denied += 1
+                continue
             try:
                 session.put(key, text, encoding=JSON, congestion_control=CongestionControl.BLOCK)
             except ZError as error:
@@ -115,7 +129,8 @@ class ResultPublisher:
             self.published += 1
 
     def close(self) -> None:
-        """Take back the token that says that the view or alert runs."""
+        """Publish no more, and take back the token that says that the view or alert runs."""
+        self._over = True
         if self._token is not None and self._session is not None and not self._session.is_closed():
             self._token.undeclare()
         self._token = None

@@ -15,6 +15,7 @@ import json
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ import pyarrow as pa
 from zenlake.errors import LocalError
 from zenlake.keys import intersects
 from zenlake.lake.continuous.alert_results import AlertResults, changed
+from zenlake.lake.continuous.owner_rights import OwnerRights
 from zenlake.lake.continuous.publishing import ResultPublisher
 from zenlake.lake.continuous.query_shape import ResultShape, chunks_of, conditional, shape_of
 from zenlake.lake.continuous.result_table import MOST_ROWS, ResultTable, columns_of, flattened
@@ -34,6 +36,7 @@ from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.query.executor import collected, one_line
 from zenlake.lake.query.limits import QueryLimits
+from zenlake.lake.query.row_filter import visible_rows
 from zenlake.lake.query.table_frames import spark_type
 from zenlake.lake.table.delta import Table
 from zenlake.spark.jvm import is_append_possible, java_stacks, thread_connection
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from zenlake.lake.model.config import LakeConfig
     from zenlake.lake.query.lake import Lake
 
-__all__ = ["RunningQuery", "judged", "told_of"]
+__all__ = ["RightsChanged", "RunningQuery", "judged", "told_of"]
 
 LATEST: Final = "latest"
 EVERY: Final = "1 second"
@@ -67,6 +70,10 @@ CONF: Final = {
 }
 
 
+class RightsChanged(LocalError):
+    """The rights of its owner do not let a view or an alert run; the message says why."""
+
+
 def judged(lake: Lake, definition: ContinuousQuery) -> tuple[ResultShape, pa.Schema]:
     """Return the shape and the columns of a definition, judged as every question is.
 
@@ -77,11 +84,11 @@ def judged(lake: Lake, definition: ContinuousQuery) -> tuple[ResultShape, pa.Sch
     shape = shape_of(definition.sql)
     # As it was written first: what is refused is named as its author knows it.
     try:
-        frame = lake.judged(definition.sql)
+        frame = lake.judged(definition.sql, definition.access)
         _streams(lake, definition.sql)
         columns = columns_of(flattened(frame))
         if definition.kind == "alert":
-            flattened(lake.judged(conditional(definition.sql)))
+            flattened(lake.judged(conditional(definition.sql), definition.access))
     except PySparkException as error:
         raise LocalError(one_line(str(error))) from error
     return shape, columns
@@ -127,10 +134,15 @@ class RunningQuery:
         journals: Sequence[Journal],
         session: Session | None,
         aside: Path,
+        rights: OwnerRights,
     ) -> None:
-        """Start it; raises if it cannot run."""
+        """Start it; raises if it cannot run. `rights`: what owners may do."""
         self.definition = definition
+        self._rights = rights
+        self._demand_rights()
         self.why = ""
+        #: Whether it ended because its owner's rights did not let it go on.
+        self.is_held = False
         self.batches = 0
         self._lake = lake
         self._journals = {one.id: one for one in journals}
@@ -143,7 +155,11 @@ class RunningQuery:
         self._idle.set()
         self.shape, columns = judged(lake, definition)
         self.alerting: AlertResults | None = None
-        self.publisher = ResultPublisher(session, f"{definition.kind}/{definition.name}")
+        self.publisher = ResultPublisher(
+            session,
+            f"{definition.kind}/{definition.name}",
+            may_put=lambda key: rights.may_put(definition.owner, key, time.monotonic()),
+        )
         try:
             keep = _kept(lake.config, f"{definition.kind}/{definition.name}/**")
             if definition.kind == "alert":
@@ -166,6 +182,15 @@ class RunningQuery:
     def app(self) -> str:
         """What the batches are called in the log of the table."""
         return f"{self.definition.kind}/{self.definition.id}"
+
+    def hindrance(self) -> str:
+        """Why its owner's rights do not let it run now; empty: they do."""
+        return self._rights.hindrance(self.definition, time.monotonic())
+
+    def _demand_rights(self) -> None:
+        why = self.hindrance()
+        if why:
+            raise RightsChanged(why)
 
     # --- Spark ----------------------------------------------------------------------------------
 
@@ -214,12 +239,15 @@ class RunningQuery:
             if name == LATEST:
                 reader: Any = spark.read.format("zenlake-newest").schema(columns)
                 options = {"lake": self._lake.place.uri, "journals": folders}
-                reader.options(**options).load().createOrReplaceTempView(name)
+                newest = reader.options(**options).load()
+                visible_rows(newest, definition.access).createOrReplaceTempView(name)
                 continue
             feed = self._feeds[name]
             # A file for each batch, so that the number of the one is that of the other.
             stream = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
-            frame = stream.option("cleanSource", "delete").parquet(str(feed.folder))
+            rows = stream.option("cleanSource", "delete").parquet(str(feed.folder))
+            # Beneath all else: not even a watermark is moved by rows that the owner may not see.
+            frame = visible_rows(rows, definition.access)
             if self.shape.grouped or self.shape.joined:
                 frame = frame.withWatermark("time", f"{definition.late} seconds")
             frame.createOrReplaceTempView(name)
@@ -258,17 +286,21 @@ class RunningQuery:
         self._thread = threading.get_ident()
         self._idle.clear()
         try:
+            self._demand_rights()
             self._doing = f"while Spark computes batch {number}"
             if self.alerting is not None:
                 subject = self.shape.subject if self.shape.grouped else None
                 rows = collected(changed(frame, subject), BOUNDS)
+                self._demand_rights()
                 self._doing = f"while batch {number} is kept and published"
                 self.alerting.heard(rows, subject, number, self.app)
             else:
                 rows = collected(frame, BOUNDS)
+                self._demand_rights()
                 self._doing = f"while batch {number} is kept and published"
                 self._view(rows, number, replacing)
         except BaseException as error:
+            self.is_held = self.is_held or isinstance(error, RightsChanged)
             self.why = self.why or told_of(error)
             if isinstance(error, Exception):
                 raise

@@ -12,19 +12,31 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
 from zenlake.errors import LocalError
 from zenlake.lake.model.config import FIXED
 from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.model.owner import OPERATOR, OwningUser, access_of, owner_in, words_of
+from zenlake.lake.model.row_access import RowAccess
 
-__all__ = ["MOST", "ContinuousQuery", "ContinuousQueryStore", "begin_anew", "demand_name"]
+__all__ = [
+    "MOST",
+    "MOST_OF_USER",
+    "ContinuousQuery",
+    "ContinuousQueryStore",
+    "begin_anew",
+    "demand_name",
+]
 
 MOST: Final = 16
 """Views and alerts that a lake has at most: each is a query of Spark that always runs."""
+
+MOST_OF_USER: Final = 4
+"""Those of them that one user may have from whom access control keeps some keys."""
 
 FOLDER: Final = ".standing"
 """Its name on disks since the first release: lakes that were made then keep their queries."""
@@ -49,15 +61,28 @@ class ContinuousQuery:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Another one for each that is made, also under a name that there was before."""
     created: float = field(default_factory=time.time)
+    owner: OwningUser | None = None
+    """Whose rights it has; None: the operator's, who sees everything."""
+
+    @property
+    def access(self) -> RowAccess:
+        """The rows that it may see."""
+        return access_of(self.owner)
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> ContinuousQuery:
         """What `plain` wrote; facts of another release that are not known here are left out."""
-        return cls(**{f.name: plain[f.name] for f in fields(cls) if f.name in plain})
+        known = {f.name: plain[f.name] for f in fields(cls) if f.name in plain}
+        return cls(**{**known, "owner": owner_in(plain)})
 
     def plain(self) -> dict[str, Any]:
         """As JSON can write it."""
-        return asdict(self)
+        facts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**facts, "owner": OPERATOR if self.owner is None else self.owner.plain()}
+
+    def shown(self) -> dict[str, Any]:
+        """As it is shown to the operator: its owner in words."""
+        return {**self.plain(), "owner": words_of(self.owner)}
 
 
 def demand_name(name: str, taken: set[str]) -> None:
@@ -89,10 +114,20 @@ class ContinuousQueryStore:
         for file in sorted(self._folder.glob("*.json")):
             try:
                 one = ContinuousQuery.of(json.loads(file.read_text("utf-8")))
-            except (OSError, ValueError, TypeError, AttributeError):
+            except (OSError, ValueError, TypeError, AttributeError, LocalError):
                 continue
             by_name[one.name] = one
         return by_name
+
+    def adopt(self) -> list[str]:
+        """Make those the operator's that were made before there were owners; gives their names."""
+        adopted = []
+        for one in self.all().values():
+            page = json.loads((self._folder / f"{one.name}.json").read_text("utf-8"))
+            if "owner" not in page:
+                self.write(one)
+                adopted.append(one.name)
+        return adopted
 
     def find(self, name: str, kind: Kind) -> ContinuousQuery:
         """One of them; raises `LocalError` if there is none."""
@@ -111,6 +146,8 @@ class ContinuousQueryStore:
                 f"the lake has {MOST} views and alerts already, and each needs a part of its "
                 "Spark; drop one"
             )
+        if one.name not in every:
+            _demand_share(one, every.values())
         self._folder.mkdir(mode=0o700, exist_ok=True)
         fresh = self._folder / f".{one.name}.{os.getpid()}"
         with fresh.open("w", encoding="utf-8") as page:
@@ -142,6 +179,19 @@ class ContinuousQueryStore:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _demand_share(one: ContinuousQuery, every: Iterable[ContinuousQuery]) -> None:
+    """Refuse one more of a user who has as many as one user may have."""
+    owner = one.owner
+    if owner is None or owner.rights.unrestricted:
+        return
+    mine = [other for other in every if other.owner and other.owner.user == owner.user]
+    if len(mine) >= MOST_OF_USER:
+        raise LocalError(
+            f"{words_of(owner)} has {MOST_OF_USER} views and alerts already; drop one, or have the "
+            "operator of the lake make this one"
+        )
 
 
 def begin_anew(place: LakeLocation) -> None:

@@ -19,6 +19,7 @@ from zenlake.lake.maintain.rebuild import Rebuilt, known_table, rebuild
 from zenlake.lake.maintain.upkeep import Progress, compact, promised, retain, vacuum
 from zenlake.lake.model.config import LakeConfig, Retention
 from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.model.row_access import RowAccess
 from zenlake.lake.model.status import LakeStatus
 from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.query.limits import QueryLimits
@@ -99,12 +100,13 @@ class Lake:
         """
         return self.planner.plan(query, versions=versions, asof=asof)
 
-    def judged(self, query: str) -> DataFrame:
-        """The answer to a question of a stranger, who sees every row; for what shall run later.
+    def judged(self, query: str, access: RowAccess) -> DataFrame:
+        """The answer to a question of a stranger, who sees these rows; for what shall run later.
 
         Raises `Refused` for whatever is no single SELECT over tables of this lake.
         """
-        return Planner(self.spark, self.catalog).plan(query, limits=QueryLimits())
+        planner = Planner(self.spark, self.catalog)
+        return planner.plan(query, access=access, limits=QueryLimits())
 
     @property
     def planner(self) -> Planner:

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 #: What a definition tells of itself to those who may not read every key.
-_HARMLESS: Final = ("name", "kind", "keys", "state", "created")
+_HARMLESS: Final = ("name", "kind", "keys", "state", "rights", "created")
 
 
 def published_by(kind: str, name: str) -> str:

@@ -33,6 +33,7 @@ from typing import Final, final
 from zenlake.config.model_interceptors import AccessControl, AccessRule, AccessSubject
 from zenlake.keys.matching import chunk_includes, is_verbatim
 from zenlake.keys.readable import ReadableChoice, ReadableKeys
+from zenlake.keys.rights import Rights, in_order
 from zenlake.keys.tree import KeyTree
 from zenlake.records import record
 from zenlake.routing.policy.messages import (
@@ -40,6 +41,7 @@ from zenlake.routing.policy.messages import (
     FLOWS,
     INGRESS,
     KINDS,
+    PUT,
     QUERY,
     REPLY,
     flows_of,
@@ -274,8 +276,16 @@ class Access:
 
     def readable(self) -> ReadableKeys:
         """The keys that it may ask for and be answered about."""
+        return self._keys_of(((INGRESS, QUERY), (EGRESS, REPLY)))
+
+    def rights(self) -> Rights:
+        """The keys that it may read and write, for what acts for it later."""
+        writable = self._keys_of(((INGRESS, PUT),))
+        return Rights(in_order(self.readable()), in_order(writable))
+
+    def _keys_of(self, messages: tuple[tuple[int, int], ...]) -> ReadableKeys:
         demands: list[tuple[ReadableChoice, ...]] = []
-        for flow, kind in ((INGRESS, QUERY), (EGRESS, REPLY)):
+        for flow, kind in messages:
             choices = tuple([rules.choice(flow, kind, self.default) for rules in self.rule_sets])
             free = any([one.allowed is None and not one.denied for one in choices])
             if not free and (choices or not self.default):

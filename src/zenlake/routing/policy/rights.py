@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from zenlake.keys.readable import ALL_KEYS, ReadableKeys, asks_of_many
+from zenlake.keys.rights import ALL_RIGHTS, Rights
 from zenlake.routing.policy.access import Access
 from zenlake.routing.policy.messages import EGRESS, INGRESS, QUERY, REPLY
 from zenlake.routing.policy.policy import Policy
 from zenlake.routing.policy.subject import Subject
 
-__all__ = ["Rights"]
+__all__ = ["SubjectRights"]
 
 
 class _Ruled(NamedTuple):
@@ -26,7 +27,7 @@ class _Ruled(NamedTuple):
     readable: ReadableKeys
 
 
-class Rights:
+class SubjectRights:
     """Decides for one subject, by the policy that holds at that moment."""
 
     __slots__ = ("_policy", "_ruled", "_who")
@@ -50,6 +51,12 @@ class Rights:
     def unrestricted(self) -> bool:
         """Whether there are no rules that could stop something."""
         return self._rules().access is None
+
+    @property
+    def rights(self) -> Rights:
+        """What the subject may read and write, for what acts for it later."""
+        access = self._rules().access
+        return ALL_RIGHTS if access is None else access.rights()
 
     def may(self, flow: int, kind: int, key: str) -> bool:
         """Whether a message of this kind passes."""
