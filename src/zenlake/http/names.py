@@ -64,7 +64,7 @@ def site_refusal(method: str, heads: Mapping[str, str], *, is_page: bool) -> str
         return ""
     site = heads.get("sec-fetch-site")
     if site is None:
-        return _referred(heads)
+        return "" if is_page and method == "GET" else _referred(heads)
     if site in ("none", "same-origin"):
         return ""
     followed = (

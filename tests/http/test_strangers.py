@@ -1,0 +1,336 @@
+"""What strangers do to every HTTP port before any login: each port answers them, or ends them."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from bench.macro.certificate import settings
+from tests.api.sessions import listening
+from tests.rest.conftest import plugins, router, url_of
+from tests.waiting import SECONDS, until
+from zenlake.http.connections import Connections
+from zenlake.http.limits import HEAD_BYTES, HEADERS, TARGET_BYTES, HttpLimits
+from zenlake.http.server import HttpServer
+from zenlake.http.service import HttpService
+from zenlake.http.sockets import open_socket
+from zenlake.remote import RemoteApiService
+from zenlake.supervise.requests import LIMITS, HttpPage
+from zenlake.supervise.status_server import StatusServer
+
+HOST = b"Host: localhost\r\n"
+TWO_LENGTHS = b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+LARGE = 32 << 20
+ENDLESS = 64 << 20
+"""Bytes that nobody reads to the end."""
+
+
+@dataclass
+class Port:
+    """A port, and what it says of who is connected."""
+
+    port: int
+    connections: Connections
+
+    def connect(self, source: str = "127.0.0.1") -> socket.socket:
+        return socket.create_connection(
+            ("127.0.0.1", self.port), timeout=SECONDS, source_address=(source, 0)
+        )
+
+    def ask(self, data: bytes, source: str = "127.0.0.1") -> bytes:
+        """Send, and read to the end."""
+        with self.connect(source) as link:
+            try:
+                for start in range(0, len(data), 1 << 14):
+                    link.sendall(data[start : start + (1 << 14)])
+            except ConnectionError:
+                pass  # it was refused before all was sent
+            return heard(link)
+
+    def is_well(self) -> bool:
+        answer = self.ask(b"GET /health HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
+        return answer.split(b" ")[1] in (b"200", b"426")
+
+
+def heard(link: socket.socket) -> bytes:
+    """All that comes until the connection ends."""
+    parts: list[bytes] = []
+    try:
+        while data := link.recv(1 << 16):
+            parts.append(data)
+    except ConnectionError:
+        pass
+    return b"".join(parts)
+
+
+async def application(scope: Any, receive: Any, send: Any) -> None:
+    """Answer at once, `/large` with much; `/body` when a body has come."""
+    while scope["path"] == "/body" and (await receive())["more_body"]:
+        pass
+    body = b"x" * LARGE if scope["path"] == "/large" else b"well\n"
+    head = [(b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+PAGES = {"/health": lambda: HttpPage(200, "text/plain", "well\n")}
+
+
+def serving(limits: HttpLimits, certificate: tuple[str, str] | None = None) -> HttpServer:
+    connections = Connections(limits)
+    return HttpServer(application, open_socket("127.0.0.1", 0), "test", connections, certificate)
+
+
+@pytest.fixture(scope="module")
+def ports() -> Iterator[dict[str, Port]]:
+    """The ports as they are configured when nobody says anything."""
+    status = StatusServer("127.0.0.1", 0, PAGES)
+    with (
+        router(plugins()) as rest,
+        listening(plugins='{"remote_api": {"websocket_port": "127.0.0.1:0"}}') as remote,
+    ):
+        service = remote.runtime.services["zenlake.remote"]
+        assert isinstance(service, RemoteApiService)
+        found = {"status": Port(status.port, status.connections)}
+        for name, url, services in (
+            ("rest", url_of(rest), rest.runtime.services["zenlake.rest"]),
+            ("remote", service.url, service),
+        ):
+            assert isinstance(services, HttpService)
+            server = services._serving
+            assert server is not None
+            found[name] = Port(int(url.rpartition(":")[2]), server.connections)
+        yield found
+    status.close()
+
+
+@pytest.fixture(params=["rest", "remote", "status"])
+def port(request: pytest.FixtureRequest, ports: dict[str, Port]) -> Port:
+    return ports[request.param]
+
+
+@pytest.mark.parametrize(
+    ("codes", "reason", "data"),
+    [
+        ((431,), "head", b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 300_000),
+        ((431,), "head", b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\n" * 20_000),
+        ((431,), "head", b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\n" * HEADERS + b"\r\n"),
+        ((414,), "head", b"GET /" + b"a" * (HEAD_BYTES + TARGET_BYTES)),
+        ((414, 431), "head", b"GET /" + b"a" * TARGET_BYTES + b" HTTP/1.1\r\n" + HOST + b"\r\n"),
+        ((400,), "malformed", b"GET / HTTP/1.1\r\n" + HOST + b"Host: evil\r\n\r\n"),
+        ((400,), "malformed", b"PUT / HTTP/1.1\r\n" + HOST + TWO_LENGTHS),
+        ((400,), "malformed", b"GET / HTTP/1.1\n" + HOST + b"\n"),
+        ((400,), "malformed", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
+    ],
+    ids=[
+        "one long header", "small headers", "too many headers", "endless path", "long path",
+        "two hosts", "two lengths", "bare line feeds", "no http",
+    ],
+)  # fmt: skip
+def test_a_head_that_is_too_much_or_ambiguous_is_refused_with_a_sentence(
+    port: Port, codes: tuple[int, ...], reason: str, data: bytes
+) -> None:
+    before = port.connections.refused[reason]
+    answer = port.ask(data)
+    assert answer.split(b" ", 2)[1] in [b"%d" % code for code in codes]
+    assert len(answer.rpartition(b"\r\n\r\n")[2].split()) > 4
+    until(lambda: port.connections.refused[reason] == before + 1)
+    assert port.is_well()
+
+
+def test_a_head_without_an_end_ends_soon(port: Port) -> None:
+    with port.connect() as link:
+        link.sendall(b"GET / HTTP/1.1\r\n" + HOST)
+        header = b"X: " + b"y" * 10_000 + b"\r\n"
+        with pytest.raises(ConnectionError):
+            link.sendall(header * (ENDLESS // len(header)))
+    until(lambda: port.connections.memory.taken == 0)
+    assert port.is_well()
+
+
+QUICK = HttpLimits(
+    first_byte_seconds=0.3,
+    head_seconds=0.3,
+    keep_alive_seconds=0.3,
+    closing_seconds=0.3,
+    stalled_seconds=0.3,
+    connections=8,
+    buffered_bytes=1 << 17,
+)
+
+
+@pytest.fixture(params=["node", "status"])
+def quick(request: pytest.FixtureRequest) -> Iterator[Port]:
+    """A server whose times are short, and whose places are few."""
+    found: HttpServer | StatusServer
+    if request.param == "node":
+        found = serving(QUICK)
+    else:
+        limits = replace(LIMITS, head_seconds=0.3, closing_seconds=0.3, connections=8)
+        found = StatusServer("127.0.0.1", 0, PAGES, Connections(limits))
+    yield Port(found.port, found.connections)
+    found.close()
+
+
+def test_who_says_nothing_is_ended(quick: Port) -> None:
+    with quick.connect() as link:
+        assert heard(link) == b""
+    until(lambda: quick.connections.places.taken == 0)
+
+
+def test_who_stops_within_a_head_is_told_so(quick: Port) -> None:
+    with quick.connect() as link:
+        link.sendall(b"GET / HTTP/1.1\r\n")
+        assert heard(link).startswith(b"HTTP/1.1 408 ")
+    until(lambda: quick.connections.refused["slow"] == 1)
+
+
+def test_a_byte_now_and_then_wins_no_time(quick: Port) -> None:
+    over = threading.Event()
+
+    def drip(link: socket.socket) -> None:
+        link.sendall(b"GET / HTTP/1.1\r\nX: ")
+        while not over.wait(0.02):
+            try:
+                link.sendall(b"a")
+            except OSError:
+                return
+
+    with quick.connect() as link:
+        dripping = threading.Thread(target=drip, args=(link,))
+        dripping.start()
+        try:
+            assert heard(link).startswith(b"HTTP/1.1 408 ")
+        finally:
+            over.set()
+            dripping.join()
+
+
+def test_connections_of_one_address_leave_room_for_another(quick: Port) -> None:
+    limits = quick.connections.limits
+    mine = [quick.connect() for _ in range(limits.connections)]
+    try:
+        until(lambda: quick.connections.refused["address"] > 0)
+        answer = quick.ask(b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n", "127.0.0.2")
+        assert answer.startswith(b"HTTP/1.1 200 ")
+    finally:
+        for link in mine:
+            link.close()
+    until(lambda: quick.connections.places.taken == 0)
+
+
+@pytest.fixture
+def node() -> Iterator[Port]:
+    found = serving(QUICK)
+    yield Port(found.port, found.connections)
+    found.close()
+
+
+def test_who_asks_nothing_more_is_ended(node: Port) -> None:
+    answer = node.ask(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert answer.endswith(b"well\n")
+
+
+def test_requests_that_come_at_once_are_answered_one_after_the_other(node: Port) -> None:
+    answer = node.ask((b"GET / HTTP/1.1\r\n" + HOST + b"\r\n") * 500)
+    assert answer.count(b"well\n") == 500
+
+
+def test_who_does_not_take_an_answer_is_ended(node: Port) -> None:
+    with node.connect() as link:
+        link.sendall(b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n")
+        until(lambda: node.connections.refused["slow"] == 1)
+        until(lambda: node.connections.places.taken == 0)
+
+
+def test_who_takes_a_long_answer_gets_all_of_it(node: Port) -> None:
+    answer = node.ask(b"GET /large HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
+    assert answer.count(b"x") == LARGE
+
+
+def test_a_body_that_nobody_reads_is_not_read_for_ever(node: Port) -> None:
+    lengths: list[Callable[[], bytes]] = [
+        partial(bytes, 16),
+        partial(bytes, 1 << 20),
+    ]
+    for body in lengths:
+        head = b"PUT / HTTP/1.1\r\n" + HOST + b"Content-Length: 100000000\r\n\r\n"
+        assert node.ask(head + body()).startswith(b"HTTP/1.1 200 ")
+    until(lambda: node.connections.places.taken == 0)
+
+
+def test_a_damaged_body_is_refused_while_it_is_read(node: Port) -> None:
+    head = b"PUT /body HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    assert node.ask(head + b"3\r\nabc\r\nxyz\r\n").startswith(b"HTTP/1.1 400 ")
+    assert node.connections.refused["malformed"] == 1
+
+
+def test_heads_that_are_not_whole_are_bounded_together(node: Port) -> None:
+    links = [node.connect() for _ in range(3)]
+    try:
+        for link in links:
+            link.sendall(b"GET / HTTP/1.1\r\nX: " + b"a" * 50_000)
+        assert any(heard(link).startswith(b"HTTP/1.1 503 ") for link in links)
+    finally:
+        for link in links:
+            link.close()
+    until(lambda: node.connections.memory.taken == 0)
+
+
+def test_a_tls_handshake_that_never_begins_is_ended(tmp_path: Path) -> None:
+    settings(tmp_path)
+    pair = (str(tmp_path / "listen_certificate"), str(tmp_path / "listen_private_key"))
+    server = serving(QUICK, pair)
+    try:
+        port = Port(server.port, server.connections)
+        with port.connect() as link:
+            until(lambda: port.connections.places.taken == 1)
+            assert heard(link) == b""
+        until(lambda: port.connections.places.taken == 0)
+        assert port.connections.refused["tls"] == 1
+    finally:
+        server.close()
+
+
+def test_bodies_that_never_come_keep_nobody_out() -> None:
+    with router(plugins(max_requests=2)) as bus:
+        url = url_of(bus)
+        port = int(url.rpartition(":")[2])
+        head = b"PUT /demo/a HTTP/1.1\r\n" + HOST + b"Content-Length: 9\r\n\r\nhalf"
+        links = [socket.create_connection(("127.0.0.1", port)) for _ in range(4)]
+        try:
+            for link in links:
+                link.sendall(head)
+            server: Any = bus.runtime.services["zenlake.rest"]
+            until(lambda: server._serving.connections.memory.taken >= 4 * len(b"half"))
+            assert httpx.get(f"{url}/demo/**", trust_env=False).status_code == 200
+            assert httpx.put(f"{url}/demo/a", content="x", trust_env=False).status_code == 200
+        finally:
+            for link in links:
+                link.close()
+        metrics = httpx.get(f"{url}/metrics", trust_env=False).text
+        assert "zenoh_http_connections{" in metrics
+        assert "zenoh_http_buffered_bytes{" in metrics
+        shown = httpx.get(f"{url}/status", trust_env=False).json()["services"]
+        assert shown["status/plugins/rest/connections"]["most"] <= 4096
+
+
+def test_a_websocket_agrees_to_no_compression(ports: dict[str, Port]) -> None:
+    # A few bytes of a compressed message can become any number.
+    with ports["remote"].connect() as link:
+        link.sendall(
+            b"GET / HTTP/1.1\r\n" + HOST + b"Upgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+            b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n"
+        )
+        answer = link.recv(1 << 16).lower()
+    assert answer.startswith(b"http/1.1 101 ")
+    assert b"extensions" not in answer
