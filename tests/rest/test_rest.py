@@ -384,10 +384,14 @@ def test_strangers_are_asked_who_they_are(tmp_path: Path, caplog: pytest.LogCapt
             {
                 "id": "r", "key_exprs": ["demo/**"], "permission": "allow",
                 "messages": ["put", "delete", "query", "reply", "declare_subscriber"],
-            }
+            },
+            {
+                "id": "safe", "key_exprs": ["demo/safe/**"], "permission": "deny",
+                "messages": ["put", "delete"],
+            },
         ],
         "subjects": [{"id": "s", "usernames": ["ada"]}],
-        "policies": [{"rules": ["r"], "subjects": ["s"]}],
+        "policies": [{"rules": ["r", "safe"], "subjects": ["s"]}],
     }  # fmt: skip
     keys = {
         "transport__auth__usrpwd__dictionary_file": json.dumps(str(users)),
@@ -423,6 +427,15 @@ def test_strangers_are_asked_who_they_are(tmp_path: Path, caplog: pytest.LogCapt
         assert denied.status_code == 403
         assert "by default it is denied" in denied.text
         assert web.put("/other", content="x", headers=ada).status_code == 403
+        # A write of many keys is one of each of them, and so is a question that puts something.
+        assert web.delete("/demo/old/**", headers=ada).status_code == 200
+        whole = web.delete("/demo/**", headers=ada)
+        assert whole.status_code == 403
+        assert "denies keys of demo/safe/**" in whole.text
+        assert web.put("/demo/*/x", content="x", headers=ada).status_code == 403
+        asked = web.post("/demo/safe/x?_ack_put=true", content="x", headers=ada)
+        assert asked.status_code == 403
+        assert web.post("/demo/a?_ack_put=true", content="x", headers=ada).status_code == 200
         assert web.get("/other", headers={**ada, **EVENTS}).status_code == 403
         for guess in range(8):
             last = web.get("/demo/a", auth=("ada", f"guess {guess}"))

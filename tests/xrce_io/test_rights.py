@@ -26,8 +26,10 @@ def test_a_message_that_a_rule_denies_is_stopped_counted_and_told() -> None:
     assert devices.may(INGRESS, PUT, "open/key")
     assert not devices.may(INGRESS, PUT, "secret/key")
     assert not devices.may(EGRESS, REPLY, "secret/key")
-    assert devices.stopped == 2
-    [(key, why), _] = told
+    assert not devices.may(INGRESS, PUT, "**"), "it would change secret/key"
+    assert devices.may(INGRESS, PUT, "open/**")
+    assert devices.stopped == 3
+    [(key, why), _, _] = told
     assert key == "secret/key"
     assert "put" in why
     assert "rule 'r' denies it" in why

@@ -24,7 +24,7 @@ from zenlake.links.secrets import demand_secret
 from zenlake.node.brake import LoginBrake
 from zenlake.node.incidents import DENIED
 from zenlake.node.rejections import LOGIN
-from zenlake.routing.policy.messages import EGRESS, INGRESS, KINDS, QUERY, REPLY
+from zenlake.routing.policy.messages import EGRESS, INGRESS, KINDS, QUERY, REPLY, kinds_of_query
 from zenlake.routing.policy.policy import Policy
 from zenlake.routing.policy.rights import SubjectRights
 from zenlake.routing.policy.subject import Subject
@@ -122,6 +122,11 @@ class User:
             who = "without credentials" if self.name is None else f"for user '{self.name}'"
             what = f"{KINDS[kind]} on '{key[:200]}' is denied {who}: {why}"
             raise Denied(403, what, key, self.name or "")
+
+    def demand_query(self, key: str, parameters: str) -> None:
+        """Raise `Denied` if a question may not pass, or the put that it is as well."""
+        for kind in kinds_of_query(parameters):
+            self.demand(INGRESS, kind, key)
 
 
 class Users:

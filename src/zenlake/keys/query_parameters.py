@@ -11,7 +11,10 @@ from typing import Final
 
 from zenlake.records import record
 
-__all__ = ["KNOWN", "LAKE", "LENIENT", "SERVICES", "TABLE", "QueryParameter"]
+__all__ = ["ACK_PUT", "KNOWN", "LAKE", "LENIENT", "SERVICES", "TABLE", "QueryParameter"]
+
+ACK_PUT: Final = "_ack_put"
+"""A question with this one is a put as well, and access control judges it as both."""
 
 SERVICES: Final = {
     "recorder": "a recorder, for the keys that it records, where no lake serves its journal",
@@ -146,7 +149,7 @@ TABLE: Final = (
         refusal="is a question in SQL; ask @lake/sql",
     ),
     QueryParameter(
-        "_ack_put",
+        ACK_PUT,
         "_ack_put=true",
         "put the payload of the query, and reply when it is stored",
         ("recorder", "storage", "http"),

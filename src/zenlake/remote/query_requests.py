@@ -82,7 +82,7 @@ class QueryRequests:
 
     def _get(self, body: dict[str, Any]) -> tuple[str, Replies]:
         key = key_from(body)
-        self._user.demand(INGRESS, QUERY, str(key))
+        self._user.demand_query(str(key), body["parameters"] or "")
         quality, asking = Quality.read(body["qos"]), QuerySettings.read(body["settings"])
         encoding: RemoteEncoding | None = body["encoding"]
         return str(key), self._session.get(
@@ -107,7 +107,7 @@ class QueryRequests:
         querier: Querier = self._state.entity("querier", body["querier"])
         encoding: RemoteEncoding | None = body["encoding"]
         key = str(querier.key_expr)
-        self._user.demand(INGRESS, QUERY, key)
+        self._user.demand_query(key, body["parameters"] or "")
         return key, querier.get(
             parameters=self._user.restricted(key, body["parameters"] or ""),
             payload=body["payload"],

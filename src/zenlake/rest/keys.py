@@ -31,7 +31,6 @@ from zenlake.routing.policy.messages import (
     EGRESS,
     INGRESS,
     PUT,
-    QUERY,
     REPLY,
 )
 
@@ -122,7 +121,7 @@ class Keys:
     # ----------------------------------------------------------------------------------- asking
 
     async def _query(self, request: Request, user: User, wanted: Asked) -> Response:
-        user.demand(INGRESS, QUERY, wanted.key)
+        user.demand_query(wanted.key, wanted.parameters)
         heads = heads_of(request.scope)
         if not has_body(heads):
             with self._places.place(request):

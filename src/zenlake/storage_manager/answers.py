@@ -16,6 +16,7 @@ from zenlake.ext.ack_duty import DURABLE, LAST, VOLATILE, AckDuty
 from zenlake.ext.parameter_check import demand_understood
 from zenlake.ext.query_service import QueryService, acknowledge
 from zenlake.keys import includes, is_wild
+from zenlake.keys.query_parameters import ACK_PUT
 from zenlake.newest import Entry
 from zenlake.node.queries.replies import would_wait
 from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["StorageReplies"]
 
 
-ACK_PUT: Final = "_ack_put"
 #: How many threads answer for one storage, and how many of them for one asker.
 THREADS: Final = 16
 SHARE: Final = 4

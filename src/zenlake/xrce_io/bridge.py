@@ -30,8 +30,8 @@ from zenlake.routing.policy.messages import (
     INGRESS,
     LIVELINESS_TOKEN,
     PUT,
-    QUERY,
     REPLY,
+    kinds_of_query,
 )
 from zenlake.routing.policy.policy import Policy
 from zenlake.values import (
@@ -338,7 +338,12 @@ class Bridge(Outside):
     ) -> None:  # fmt: skip
         """Ask everybody for some keys; `told` gets paths and payloads on the broker's thread."""
         values: list[tuple[str, bytes]] = []
-        exprs = [expr for expr in exprs if self.rights.may(INGRESS, QUERY, self._prefix + expr)]
+        kinds = kinds_of_query(parameters)
+        exprs = [
+            expr
+            for expr in exprs
+            if all(self.rights.may(INGRESS, kind, self._prefix + expr) for kind in kinds)
+        ]
         waiting = len(exprs)
         size = 0
         if self._asking >= ASKING_MAX or not exprs:

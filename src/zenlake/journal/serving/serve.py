@@ -40,6 +40,7 @@ from zenlake.journal.serving.offsets import OffsetReplies
 from zenlake.journal.serving.past import COLUMNS, ordered, reply_rows
 from zenlake.journal.serving.readers import demand_all_keys, readable_ledger, readable_manifest
 from zenlake.keys import intersects, is_wild
+from zenlake.keys.query_parameters import ACK_PUT
 from zenlake.keys.readable import ReadableKeys
 from zenlake.node.incidents import DENIED
 from zenlake.node.inspection.view import is_within
@@ -268,7 +269,7 @@ class JournalReplies:
             if self._lake and parameters.asks_lake():
                 return
             demand_understood(parameters, "recorder")
-            if parameters.flag("_ack_put"):
+            if parameters.flag(ACK_PUT):
                 if self._duties[number].is_here(str(query.key_expr)):
                     self._service.later(query, self._acknowledge)
                 return

@@ -10,7 +10,7 @@ from zenlake.keys.readable import ReadableKeys, asks_of_many
 from zenlake.node.core import Core
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.policy.gate import PolicyGate
-from zenlake.routing.policy.messages import KINDS, REPLY, PolicyVerdict
+from zenlake.routing.policy.messages import KINDS, PUT, REPLY, PolicyVerdict, kinds_of_query
 from zenlake.routing.policy.subject import Subject
 from zenlake.transport.handshake import Terms
 from zenlake.wire.codec_declare import (
@@ -90,6 +90,8 @@ def admitted(
     if key is None:
         return True  # it means nothing, and will be ignored
     verdict = gate.judge(message, key, node.now)
+    if verdict is PolicyVerdict.PASS and _is_put(message) and not gate.permits(PUT, key):
+        verdict = PolicyVerdict.RESPONSE_FINAL
     if verdict is PolicyVerdict.PASS:
         if isinstance(message, (Push, Request)):
             message.qos = gate.qos(message, key, reliable)
@@ -100,6 +102,13 @@ def admitted(
         final = DeclareFinal()
         face.send(Declare(interest_id=message.id, qos=CONTROL_QOS, body=final))
     return False
+
+
+def _is_put(message: Message) -> bool:
+    """Whether a message is a question that has a storage put something."""
+    if not isinstance(message, Request):
+        return False
+    return PUT in kinds_of_query(message.body.parameters)
 
 
 def restrict(face: Face, message: Request, readable: ReadableKeys) -> None:

@@ -17,10 +17,15 @@ nothing, unless a subject names its user; then it is judged like any other neigh
 That identities merge is not a detail. If `everybody-in-eth0` may put and `eth0` may not, both are
 one identity, and its deny rule wins; taken apart, the first would open what the second closes.
 
+**Writes with wildcards.** A put or a deletion of `**` is one of every key there is: storages and
+recorders do to each key that it means what it says. So a deny rule denies it if there is a key that
+both mean, as if each of those keys was written. Eclipse Zenoh denies it only if the rule includes
+it, and who may not write `secret/**` empties it there by a deletion of `**`.
+
 **Which "includes".** A message's key may have wildcards (a subscriber's, mostly), and then Eclipse
 Zenoh finds fewer inclusions than there are: it says that `*/**` does not include `**/x`. An allow
 rule is read its way here, so that it allows nothing that it did not allow there. A deny rule is
-read as what it says, so that it denies at least what it denied there. Both differences refuse
+read as what it says, so that it denies at least what it denied there. All these differences refuse
 more and permit nothing: a decision can only turn from allow to deny when allow rules shrink and
 deny rules grow.
 """
@@ -31,12 +36,13 @@ from itertools import product
 from typing import Final, final
 
 from zenlake.config.model_interceptors import AccessControl, AccessRule, AccessSubject
-from zenlake.keys.matching import chunk_includes, is_verbatim
+from zenlake.keys.matching import chunk_includes, includes, is_verbatim, is_wild
 from zenlake.keys.readable import ReadableChoice, ReadableKeys
 from zenlake.keys.rights import Rights, in_order
-from zenlake.keys.tree import KeyTree
+from zenlake.keys.tree import KeyTree, TreeEntry
 from zenlake.records import record
 from zenlake.routing.policy.messages import (
+    DELETE,
     EGRESS,
     FLOWS,
     INGRESS,
@@ -48,7 +54,7 @@ from zenlake.routing.policy.messages import (
 )
 from zenlake.routing.policy.subject import Subject
 
-__all__ = ["Access", "AccessRules", "Explanation", "Ground", "covers"]
+__all__ = ["Access", "AccessRules", "Explanation", "Ground", "covers", "is_write_of_many"]
 
 RULE_SETS: Final = 1024
 """How many combinations of subjects are kept compiled; neighbours mostly share a few."""
@@ -67,6 +73,8 @@ class Ground:
     key_expr: str | None = None
     policy: str | None = None
     subject: str | None = None
+    #: The key is a put or a deletion of many keys, and the rule denies some of them.
+    in_part: bool = False
 
     def sentence(self) -> str:
         """The ground in one line."""
@@ -74,6 +82,12 @@ class Ground:
         if self.rule is None:
             silent = "no rule denies it" if self.allowed else "no rule allows it"
             return f"{silent} for subject {names}; by default it is {_done(self.allowed)}"
+        if self.in_part:
+            return (
+                f"rule '{self.rule}' denies keys of {self.key_expr}, and this is a write of many "
+                f"keys that would change them, for subject '{self.subject}', by policy "
+                f"'{self.policy}'; write to keys, or to a key expression without those"
+            )
         return (
             f"rule '{self.rule}' {'allows' if self.allowed else 'denies'} it by {self.key_expr}, "
             f"for subject '{self.subject}', by policy '{self.policy}'"
@@ -166,8 +180,7 @@ class RuleSet:
 
     def permits(self, flow: int, kind: int, key: str, default: bool) -> bool:
         """Whether this identity lets the message pass."""
-        deny = self._deny[_place(flow, kind)]
-        if deny is not None and deny.including(key):
+        if self._denying(flow, kind, key):
             return False
         if default:
             return True
@@ -176,6 +189,13 @@ class RuleSet:
             return False
         chunks = key.split("/")
         return any(covers(entry.key.split("/"), chunks) for entry in allow.including(key))
+
+    def _denying(self, flow: int, kind: int, key: str) -> list[TreeEntry[_Source]]:
+        """The keys of deny rules that concern a message."""
+        deny = self._deny[_place(flow, kind)]
+        if deny is None:
+            return []
+        return deny.intersecting(key) if is_write_of_many(kind, key) else deny.including(key)
 
     def choice(self, flow: int, kind: int, default: bool) -> ReadableChoice:
         """The keys of messages of a kind that this identity lets pass."""
@@ -190,10 +210,10 @@ class RuleSet:
 
     def ground(self, flow: int, kind: int, key: str, default: bool) -> Ground:
         """The same with its reason; of several rules that agree, the first in the file."""
-        rules: list[tuple[int, str, _Source]] = []
-        deny = self._deny[_place(flow, kind)]
-        if deny is not None:
-            rules = [(hit.value.order, hit.key, hit.value) for hit in deny.including(key)]
+        denying = self._denying(flow, kind, key)
+        rules: list[tuple[int, str, _Source]] = [
+            (hit.value.order, hit.key, hit.value) for hit in denying
+        ]
         allowed = not rules
         if allowed and not default:
             allow = self._allow[_place(flow, kind)]
@@ -207,7 +227,15 @@ class RuleSet:
         if not rules:
             return Ground(allowed, self.subjects)
         _, key_expr, source = min(rules, key=lambda hit: hit[:2])
-        return Ground(allowed, self.subjects, source.rule, key_expr, source.policy, source.subject)
+        in_part = not allowed and is_write_of_many(kind, key) and not includes(key_expr, key)
+        return Ground(
+            allowed, self.subjects, source.rule, key_expr, source.policy, source.subject, in_part
+        )
+
+
+def is_write_of_many(kind: int, key: str) -> bool:
+    """Whether a message is a put or a deletion of all keys that an expression means."""
+    return kind in (PUT, DELETE) and is_wild(key)
 
 
 def _place(flow: int, kind: int) -> int:

@@ -212,6 +212,16 @@ class PolicyGate:
                 return self._stop("downsampled", kind, key)
         return True
 
+    def permits(self, kind: int, key: str) -> bool:
+        """Whether rules of access control let something pass that is also of another kind."""
+        ruling = self._rulings[kind].get(key)
+        if ruling is None:
+            ruling = self._rule(kind, key)
+        if ruling.allowed:
+            return True
+        self.counters.denied += 1
+        return self._stop("denied", kind, key)
+
     def _stop(self, reason: str, kind: int, key: str) -> bool:
         stopped = self.stopped
         if stopped is not None:

@@ -2,6 +2,7 @@
 
     PUSH with PUT or DEL                     put, delete
     REQUEST, RESPONSE (errors too)           query, reply
+    REQUEST with the parameter `_ack_put`    put, besides
     declare or undeclare a subscriber        declare_subscriber
     declare or undeclare a queryable         declare_queryable
     declare or undeclare a token             liveliness_token
@@ -18,6 +19,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from zenlake.keys.parameters import Parameters
+from zenlake.keys.query_parameters import ACK_PUT
 from zenlake.wire.codec_declare import (
     DeclareQueryable,
     DeclareSubscriber,
@@ -50,6 +53,7 @@ __all__ = [
     "flows_of",
     "is_undeclaration",
     "kind_of",
+    "kinds_of_query",
     "payload_size",
     "refusal_of",
 ]
@@ -115,6 +119,16 @@ def kind_of(message: Message) -> int:
     if isinstance(message, Interest) and message.mode and message.tokens:
         return LIVELINESS_QUERY if message.mode == _CURRENT else DECLARE_LIVELINESS_SUBSCRIBER
     return UNFILTERED
+
+
+def kinds_of_query(parameters: str) -> tuple[int, ...]:
+    """The kinds that a query is of: one with `_ack_put` has a storage put its payload."""
+    if ACK_PUT not in parameters:
+        return (QUERY,)
+    for name, value in Parameters(parameters):
+        if name == ACK_PUT and value != "false":
+            return (QUERY, PUT)
+    return (QUERY,)
 
 
 def _kind_of_declaration(message: Declare) -> int:
