@@ -40,7 +40,34 @@ def test_stdin_is_read_for_a_dash() -> None:
         "listen": [],
         "connect": [],
         "not_honoured": [],
+        "warnings": [],
     }
+
+
+def test_a_subject_that_no_policy_names_is_warned_of() -> None:
+    text = """{access_control: {enabled: true, default_permission: "allow",
+        rules: [{id: "safe", permission: "deny", messages: ["put"], key_exprs: ["secret/**"]},
+                {id: "idle", permission: "deny", messages: ["put"], key_exprs: ["x"]}],
+        subjects: [{id: "guests", usernames: ["eve"]}, {id: "all"}],
+        policies: [{rules: ["safe"], subjects: ["guests"]}]}}"""
+    result = runner.invoke(app, ["-"], input=text)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-2:] == [
+        "warning   access_control/rules/1: no policy names the rule 'idle': it has no effect;"
+        " name it in a policy, or remove it",
+        "warning   access_control/subjects/1: no policy names the subject 'all': whoever it matches"
+        " is allowed everything, whatever is denied to other subjects that match, because one that"
+        " allows is enough; name it in a policy, or remove it",
+    ]
+    told = json.loads(runner.invoke(app, ["-", "--json"], input=text).stdout)["warnings"]
+    assert [one["path"] for one in told] == ["access_control/rules/1", "access_control/subjects/1"]
+    closed = runner.invoke(app, ["-"], input=text.replace('"allow"', '"deny"'))
+    assert "'all': it allows nothing to anybody" in closed.stdout
+    off = runner.invoke(app, ["-"], input=text.replace("enabled: true", "enabled: false"))
+    assert "warning" not in off.stdout
+    wrong = runner.invoke(app, ["-"], input=text.replace('["guests"]', '["ghosts"]'))
+    assert wrong.exit_code == 1
+    assert "'ghosts' is the id of none of the subjects" in wrong.stderr
 
 
 def test_all_problems_of_a_file_are_listed(tmp_path: Path) -> None:

@@ -120,6 +120,20 @@ def test_a_key_without_effect_warns_once() -> None:
         config.insert_json5("mode", '"router"')
 
 
+def test_a_whole_configuration_warns_of_a_subject_without_a_policy() -> None:
+    section = '{enabled: true, default_permission: "allow", subjects: [{id: "all"}]}'
+    warned = "no policy names the subject 'all'"
+    with pytest.warns(ConfigWarning, match=warned):
+        Config.from_json5(f"{{access_control: {section}}}")
+    with pytest.warns(ConfigWarning, match=warned):
+        Config().insert_json5("access_control", section)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        config = Config()  # the policies may be written next
+        config.insert_json5("access_control/enabled", "true")
+        config.insert_json5("access_control/subjects", '[{id: "all"}]')
+
+
 def test_writing_a_default_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -70,6 +70,9 @@ def _approve(config: Config, file: str, as_json: bool) -> None:
             "listen": listen,
             "connect": connect,
             "not_honoured": list(idle),
+            "warnings": [
+                {"path": problem.path, "message": problem.message} for problem in config.unapplied()
+            ],
         }
         typer.echo(json.dumps(facts, indent=2))
         return
@@ -79,6 +82,8 @@ def _approve(config: Config, file: str, as_json: bool) -> None:
     typer.echo(f"connect   {', '.join(connect) or 'to nobody in particular'}")
     for line, path in enumerate(idle):
         typer.echo(f"{'' if line else 'idle':<10}{path} (accepted, not honoured yet)")
+    for problem in config.unapplied():
+        typer.echo(f"warning   {problem.sentence()}")
 
 
 def _shown(endpoint: EndPoint | EndpointGroup) -> str:

@@ -29,8 +29,9 @@ from zenlake.config.load import (
     remove,
 )
 from zenlake.config.model import Settings
-from zenlake.config.problem import ConfigWarning
+from zenlake.config.problem import ConfigWarning, Problem
 from zenlake.config.shape import Mode
+from zenlake.config.unapplied import unapplied
 from zenlake.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Config:
         config = cls()
         config._tree = tree
         config._warn(stacklevel=4)
+        config._warn_of_unapplied(stacklevel=4)
         return config
 
     def get_json(self, /, key: str) -> str:
@@ -133,6 +135,8 @@ class Config:
             raise TypeError(f"{value!r} is no JSON5 text; write {write_json(value)!r}")
         self._tree = insert(self._tree, key, value)
         self._warn(stacklevel=3)
+        if key.strip("/") == "access_control":  # its parts may come one after the other
+            self._warn_of_unapplied(stacklevel=3)
 
     def remove(self, key: str) -> None:
         """Take the value at a path away: it has its default again, and a free member is gone.
@@ -163,6 +167,14 @@ class Config:
     def not_honoured(self) -> tuple[str, ...]:
         """The keys that were given a value which has no effect yet."""
         return tuple(path for path, key in changed(self._tree) if not is_honoured(path, key))
+
+    def unapplied(self) -> tuple[Problem, ...]:
+        """The rules and subjects of access control that no policy names, and what that means."""
+        return unapplied(self._tree["access_control"])
+
+    def _warn_of_unapplied(self, stacklevel: int) -> None:
+        for problem in self.unapplied():
+            warnings.warn(problem.sentence(), ConfigWarning, stacklevel=stacklevel)
 
     def _warn(self, stacklevel: int) -> None:
         idle = [path for path in self.not_honoured() if path not in self._warned]

@@ -21,7 +21,7 @@ _LINE_END = r"\r\n|[\n\r]"
 
 
 class ConfigWarning(UserWarning):
-    """A configuration asks for something that is accepted but has no effect yet."""
+    """A configuration asks for something that is accepted, with no effect or a surprising one."""
 
 
 @record(frozen=True, slots=True)
