@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import termios
@@ -22,7 +23,7 @@ import psutil
 import pytest
 
 import zenlake
-from tests.cli.programs import COMMAND, HEARING, ROOT, Program, command, endpoint, run_alone
+from tests.cli.programs import COMMAND, HEARING, ROOT, Program, command, endpoint, run, run_alone
 from tests.waiting import until
 from zenlake.supervise.status_server import fetch
 
@@ -117,6 +118,66 @@ def rows(lake: Path, table: str) -> list[dict[str, Any]]:
         found = connection.execute(f"SELECT {columns} FROM read_parquet(?)", [files])
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def others_may(*places: Path) -> list[str]:
+    """What below these places others may read, write or enter, where nothing above stops them."""
+    found = []
+    for place in places:
+        with contextlib.suppress(FileNotFoundError):
+            mode = place.lstat().st_mode
+            if mode & 0o007 and not stat.S_ISLNK(mode):
+                found.append(str(place))
+            if stat.S_ISDIR(mode) and mode & 0o007:
+                found += others_may(*place.iterdir())
+    return found
+
+
+def test_with_users_it_is_well_its_operator_connects_and_others_read_no_file(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(0o755)  # as a folder is that somebody else has made
+    (data / "users").write_text("ann:long enough\n")
+    (data / "users").chmod(0o600)
+    before = os.umask(0)
+    try:
+        up = Up(data, endpoint(), "--no-lake", "--open", "--rest-http-port", "127.0.0.1:0")
+    finally:
+        os.umask(before)
+    with up.program as program:
+        told = up.ready()
+        up.all_ready()
+        operator = str(data / "run" / "operator.json5")
+        assert f"-c {operator}" in told["try"][0]
+        assert run_alone("put", "-k", "robot/7/battery", "-p", "98", "-c", operator)[0] == 0
+        until(lambda: up.status()["journal"]["durable"] == 1)
+        stranger = ("-m", "client", "-e", told["locators"][0])
+        assert run("get", "-s", "robot/**", *stranger)[0] == 1
+        assert others_may(data) == [str(data)]
+        assert stat.S_ISSOCK((data / "run" / "router.sock").stat().st_mode)
+        assert program.interrupt(signal.SIGTERM) == 0
+    assert list((data / "run").iterdir()) == []
+
+
+def test_a_page_that_cannot_be_served_keeps_it_from_being_well(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        rest = f"plugins/rest/http_port:{taken}"
+        up = Up(tmp_path / "data", endpoint(), "--no-lake", "--cfg", rest)
+        with up.program as program:
+            told = up.ready()
+            until(lambda: bool(up.status()["reasons"]))
+            assert up.status()["health"] == "unwell"
+            (reason,) = up.status()["reasons"]
+            assert reason.startswith("plugins/rest: ")
+            host, _, port = told["http"].removeprefix("http://").rpartition(":")
+            assert fetch(host, int(port), "/ready") == (503, f"{reason}\n")
+            assert fetch(host, int(port), "/health") == (200, f"{reason}\n")
+            assert "zenlake_healthy 0" in fetch(host, int(port), "/metrics")[1]
+            assert program.interrupt(signal.SIGTERM) == 0
+        assert not any('"ready": "all"' in line for line in program.lines)
 
 
 def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:
@@ -278,17 +339,23 @@ def test_when_it_is_killed_its_programs_end_too(tmp_path: Path) -> None:
     assert alive == []
 
 
-def told_to_the_router(*options: str, folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """The journal and the other options that the router of `up` would be started with."""
+def told_to_the_router(
+    *options: str, folder: Path, opened: bool = False
+) -> tuple[dict[str, Any], list[str]]:
+    """The last journal and the other options that the router of `up` would be started with."""
     import zenlake.cli.up as up
 
     given = dict(zip(options[::2], options[1::2], strict=True))
     journal = up._journal(folder, ["**"], None, None, "50ms")
     file = Path(given["-c"]) if "-c" in given else None
-    plan = up._plan(folder, journal, file, None, None, None, False)
-    journals = json.loads(plan.router[1].removeprefix("journals:"))
+    listen = [given["-l"]] if "-l" in given else None
+    changes = [given["--cfg"]] if "--cfg" in given else None
+    plan = up._plan(folder, journal, file, listen, None, changes, False, opened)
+    options, (option, last) = plan.router[:-2], plan.router[-2:]
+    assert option == "--cfg"
+    journals = json.loads(last.removeprefix("journals:"))
     assert journals[0] == journal
-    return journals[-1], plan.router[2:]
+    return journals[-1], options
 
 
 def test_journals_of_a_file_are_recorded_beside_the_one_of_the_folder(tmp_path: Path) -> None:
@@ -299,6 +366,96 @@ def test_journals_of_a_file_are_recorded_beside_the_one_of_the_folder(tmp_path: 
     assert options == ["-c", str(file), "-l", "tcp/127.0.0.1:7447"]
     file.write_text('{listen: {endpoints: ["tcp/0.0.0.0:7"]}}')
     assert told_to_the_router("-c", str(file), folder=tmp_path)[1] == ["-c", str(file)]
+
+
+def test_journals_of_an_option_are_recorded_beside_it_too(tmp_path: Path) -> None:
+    other = 'journals:[{name: "other", dir: "/elsewhere", key_exprs: ["a/**"]}]'
+    journal, options = told_to_the_router("--cfg", other, folder=tmp_path)
+    assert journal["name"] == "other"
+    assert options == ["-l", "tcp/127.0.0.1:7447", "--cfg", other]
+
+
+GUARDED = """{
+  listen: {endpoints: ["tcp/127.0.0.1:7"]},
+  transport: {
+    auth: {usrpwd: {dictionary_file: "/u"}, roles: {router: ["r"], peer: []}},
+    link: {tls: {enable_mtls: true}},
+  },
+  access_control: {enabled: true, default_permission: "deny"},
+  adminspace: {permissions: {read: false}},
+  plugins: {rest: {http_port: 1, tokens_file: "/t", cors_origins: ["https://a"]}},
+}"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "transport/auth/usrpwd/dictionary_file:null",
+        'transport/auth/usrpwd/dictionary_file:"/other"',
+        "transport/auth/roles/peer:null",
+        'transport/auth/roles/router:["r","s"]',
+        "transport/link/tls/enable_mtls:false",
+        "access_control/enabled:false",
+        'access_control/default_permission:"allow"',
+        "adminspace/permissions/read:true",
+        "plugins/rest/allow_anonymous:true",
+        "plugins/rest/tokens_file:null",
+        "plugins/rest:{http_port: 2}",
+        'plugins/rest/cors_origins:["*"]',
+    ],
+)
+def test_no_option_opens_what_the_file_closes(tmp_path: Path, change: str) -> None:
+    file = tmp_path / "router.json5"
+    file.write_text(GUARDED)
+    with pytest.raises(
+        zenlake.ZError, match=r"router.json5 says so, and an option would undo that"
+    ) as told:
+        told_to_the_router("-c", str(file), "--cfg", change, folder=tmp_path)
+    assert change.partition("/")[0] in str(told.value)
+    code, lines = run_alone("router", "-c", str(file), "--cfg", change)
+    assert code == 2
+    assert "an option would undo that" in lines[0]
+
+
+def test_options_that_close_or_leave_open_what_was_open_are_as_good_as_the_file(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "router.json5"
+    file.write_text(GUARDED)
+    for change in (
+        "transport/auth/roles/router:[]",
+        "plugins/rest/max_body:1",
+        "plugins/rest/cors_origins:[]",
+        'listen/endpoints:["tcp/0.0.0.0:7"]',  # who comes has to show a user
+    ):
+        told_to_the_router("-c", str(file), "--cfg", change, folder=tmp_path)
+    file.write_text("{}")
+    told_to_the_router("-c", str(file), "-l", "tcp/0.0.0.0:7", folder=tmp_path)
+
+
+def test_a_file_that_stays_on_this_machine_is_not_opened_without_users(tmp_path: Path) -> None:
+    file = tmp_path / "router.json5"
+    file.write_text('{listen: {endpoints: ["tcp/127.0.0.1:7", "unixsock-stream//s"]}}')
+    given = ("-c", str(file), "-l", "tcp/0.0.0.0:7")
+    with pytest.raises(zenlake.ZError, match="only this machine reaches it"):
+        told_to_the_router(*given, folder=tmp_path)
+    (tmp_path / "users").write_text("ann:long enough\n")
+    _, options = told_to_the_router(*given, folder=tmp_path, opened=True)
+    assert f'transport/auth/usrpwd/dictionary_file:"{tmp_path}/users"' in options
+
+
+def test_open_keeps_users_and_certificates_of_the_file_and_is_not_undone(tmp_path: Path) -> None:
+    (tmp_path / "users").write_text("ann:long enough\n")
+    file = tmp_path / "router.json5"
+    file.write_text(
+        '{transport: {auth: {usrpwd: {dictionary_file: "/u"}}, link: {tls: {enable_mtls: true, '
+        'listen_private_key: "/k", listen_certificate: "/c"}}}}'
+    )
+    _, options = told_to_the_router("-c", str(file), folder=tmp_path, opened=True)
+    assert options == ["-c", str(file), "-l", "tls/[::]:7447"]
+    undone = "transport/auth/usrpwd/dictionary_file:null"
+    with pytest.raises(zenlake.ZError, match="--open says so"):
+        told_to_the_router("--cfg", undone, folder=tmp_path, opened=True)
 
 
 def test_options_keep_what_the_file_says_of_http(tmp_path: Path) -> None:

@@ -133,8 +133,11 @@ class Connection:
             if field.name not in ("wait", "as_json")
         )
 
-    def config(self) -> Config:
-        """The configuration that the options ask for."""
+    def config(self, *, quiet: bool = False) -> Config:
+        """The configuration that the options ask for.
+
+        What has no effect is told, unless `quiet`.
+        """
         from zenlake.config import Config, ConfigWarning
 
         with warnings.catch_warnings(record=True) as warned:
@@ -161,7 +164,7 @@ class Connection:
                         param_hint="--cfg",
                     )
                 config.insert_json5(key, value)
-        for warning in (*warned, *warned_too):
+        for warning in () if quiet else (*warned, *warned_too):
             note(str(warning.message))
         return config
 

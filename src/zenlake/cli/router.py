@@ -97,6 +97,7 @@ def router(
     import zenlake
     from zenlake.api.session import prepare
     from zenlake.config import ConfigWarning, InvalidConfig
+    from zenlake.config.openness import refuse_more_open
     from zenlake.config.plugins import required_plugins
     from zenlake.engine.survivors import set_survivors_aside
     from zenlake.links.descriptors import raise_limit
@@ -126,6 +127,9 @@ def router(
             config.insert_json5("plugins/rest", json.dumps(plugin))
         if no_timestamp:
             config.insert_json5("timestamping/enabled", "false")
+    if connection.file is not None:
+        said = Connection(file=connection.file).config(quiet=True)
+        refuse_more_open(said, config, connection.file)
     demanded = required_plugins(config.resolved.plugins)
     if demanded:
         raise InvalidConfig(tuple(demanded))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 import signal
 import sys
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 JOURNAL = "here"
 HTTP = "127.0.0.1:7780"
 PAGE_PORT = 8000
+OTHERS = 0o007
+"""What others may do with the files of `up`: nothing, whatever folder they are in."""
 
 STARTER = """\
 // What the lake makes of the samples beside the tables that are always there (samples, latest,
@@ -175,6 +178,7 @@ def up(
     from zenlake.supervise.compiling import Compilation
     from zenlake.supervise.output import Output, OutputFormat
 
+    os.umask(os.umask(0o077) | OTHERS)  # for the parts, too
     compilation = Compilation.of_environment(time.time())
     with ended_well():
         age = quantities.duration(retain_age, "--retain-age")
@@ -254,36 +258,41 @@ def _plan(
     alone: bool,
     opened: bool = False,
 ) -> Plan:
-    from zenlake.cli.opening import LOOPBACK, opening
+    from zenlake.cli.connection import Connection
+    from zenlake.cli.opening import LOOPBACK, Opening
+    from zenlake.config import Config
+    from zenlake.config.openness import asks_who_connects, refuse_more_open
     from zenlake.supervise.plan import Plan
 
-    journals = [journal]
-    options: list[str] = []
-    elsewhere = any(one.startswith("listen/") for one in changes or ())
-    if file is not None:
-        from zenlake.config import Config
-
-        options += ["-c", str(file.resolve())]
-        # The journals of the file are recorded beside the one that is always there.
-        theirs = Config.from_file(file)
-        journals += json.loads(theirs.get_json("journals") or "[]")
-        mine = Config().get_json("listen/endpoints")
-        elsewhere = elsewhere or theirs.get_json("listen/endpoints") != mine
+    named = None if file is None else str(file)
+    changes = changes or []
+    before: list[str] = []
     quiet = False
     if opened:
-        options += opening(data.resolve(), listen)
-        listen = None
-    elif not listen and not elsewhere:
+        opening = Opening.of(data.resolve(), listen, Connection(file=named).config(quiet=True))
+        before, listen = opening.changes, opening.listen
+    said = Connection(file=named, changes=before).config(quiet=True)
+    made = Connection(file=named, changes=[*before, *changes], listen=listen).config()
+    if named or opened:
+        refuse_more_open(said, made, named or "--open")
+    elsewhere = any(one.startswith("listen/") for one in changes)
+    elsewhere |= made.get_json("listen/endpoints") != Config().get_json("listen/endpoints")
+    if not listen and not elsewhere:
         listen = [LOOPBACK]
-        quiet = not (options or connect or changes or alone)
+        quiet = not (named or connect or changes or alone)
+    # Other journals are recorded beside the one that is always there.
+    journals = [journal, *json.loads(made.get_json("journals") or "[]")]
+    options = [] if file is None else ["-c", str(file.resolve())]
+    changes = [*before, *changes, f"journals:{json.dumps(journals)}"]
     for word, places in (("-l", listen), ("-e", connect), ("--cfg", changes)):
         options += [one for place in places or () for one in (word, place)]
     options += ["--no-multicast-scouting"] if alone else []
     return Plan(
         data=data.resolve(),
         shown=str(data),
-        router=["--cfg", f"journals:{json.dumps(journals)}", *options],
+        router=options,
         found_by_scouting=quiet,
+        guarded=asks_who_connects(made),
         budget=journal["retain_bytes"],
         retain_age=journal.get("retain_age"),
     )
@@ -294,7 +303,7 @@ def _configured_rest(file: Path | None, changes: list[str] | None) -> dict[str, 
     from zenlake.cli.connection import Connection
 
     said = Connection(file=None if file is None else str(file), changes=changes)
-    plugins = json.loads(said.config().get_json("plugins"))
+    plugins = json.loads(said.config(quiet=True).get_json("plugins"))
     rest: dict[str, Any] | None = plugins.get("rest")
     return rest
 

@@ -8,6 +8,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zenlake.supervise.parts_folder import OPERATOR, RUN
+
 if TYPE_CHECKING:
     from zenlake.supervise.output import Output
     from zenlake.supervise.plan import Plan
@@ -50,7 +52,12 @@ def tell_router(plan: Plan, supervisor: Supervisor, output: Output, seconds: flo
 
 
 def _tries(plan: Plan, places: list[str]) -> list[str]:
-    aim = "" if _found_by_scouting(plan) or not places else f" -e {shlex.quote(_near(places))}"
+    if plan.guarded or not any(place.startswith("tcp/") for place in places):
+        aim = f" -c {shlex.quote(str(Path(plan.shown) / RUN / OPERATOR))}"
+    elif _found_by_scouting(plan):
+        aim = ""
+    else:
+        aim = f" -e {shlex.quote(_near(places))}"
     lines = [
         f"put -k demo/hello -p 'hello from zenlake'{aim}",
         f"get -s 'demo/**'{aim}",

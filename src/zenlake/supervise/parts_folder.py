@@ -22,7 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final, final
 
-__all__ = ["LAKE_USER", "OPERATOR_USER", "RUN", "PartsFolder", "read_parts"]
+__all__ = ["LAKE_USER", "OPERATOR", "OPERATOR_USER", "RUN", "PartsFolder", "read_parts"]
 
 LAKE_USER: Final = "zenlake:lake"
 """What access control may call the lake of `zenlake up`."""
@@ -30,6 +30,7 @@ OPERATOR_USER: Final = "zenlake:operator"
 """And whoever connects with `operator.json5`."""
 
 RUN: Final = "run"
+OPERATOR: Final = "operator.json5"
 SOCKET: Final = "router.sock"
 LONGEST_PATH: Final = 100
 """Bytes of a path that every system takes for a socket."""
@@ -55,7 +56,7 @@ class PartsFolder:
         self.parts = self._write("parts.json", {"socket": str(place), "users": users})
         #: How the lake connects, and how an operator may.
         self.lake = self._write("lake.json5", _session(place, LAKE_USER, users))
-        self.operator = self._write("operator.json5", _session(place, OPERATOR_USER, users))
+        self.operator = self._write(OPERATOR, _session(place, OPERATOR_USER, users))
 
     def close(self) -> None:
         """Take the secrets away."""

@@ -27,6 +27,8 @@ class Plan:
     prepare_lake: Callable[[], None] = lambda: None
     #: Whether programs on this machine find the router without being told where it is.
     found_by_scouting: bool = False
+    #: Whether the router asks who connects; then programs here connect as its operator.
+    guarded: bool = False
     budget: int | None = None
     retain_age: float | None = None
     #: What the router is told about its HTTP and the page.

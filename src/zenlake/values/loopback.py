@@ -31,3 +31,12 @@ def _address(locator: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | No
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
+
+
+def is_within_machine(locator: str) -> bool:
+    """Whether a locator to listen at is reached from this machine only."""
+    protocol, _, address = locator.partition("/")
+    if protocol in WITHIN or address.rpartition(":")[0] == "localhost":
+        return True
+    found = _address(locator)
+    return found is not None and found.is_loopback
