@@ -351,11 +351,11 @@ def told_to_the_router(
     listen = [given["-l"]] if "-l" in given else None
     changes = [given["--cfg"]] if "--cfg" in given else None
     plan = up._plan(folder, journal, file, listen, None, changes, False, opened)
-    options, (option, last) = plan.router[:-2], plan.router[-2:]
+    *before, option, last = plan.router
     assert option == "--cfg"
     journals = json.loads(last.removeprefix("journals:"))
     assert journals[0] == journal
-    return journals[-1], options
+    return journals[-1], before
 
 
 def test_journals_of_a_file_are_recorded_beside_the_one_of_the_folder(tmp_path: Path) -> None:

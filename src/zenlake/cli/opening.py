@@ -18,14 +18,14 @@ EVERYWHERE: Final = "[::]:7447"
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class OpenedRouter:
     """What `--open` says to the router: changes of its configuration, and where it listens."""
 
     changes: list[str]
     listen: list[str]
 
     @classmethod
-    def of(cls, data: Path, listen: list[str] | None, said: Config) -> Opening:
+    def of(cls, data: Path, listen: list[str] | None, said: Config) -> OpenedRouter:
         """What lets in who shows a user or a certificate; raises where there are neither.
 
         What the router's file says of users and certificates (`said`) stays.

@@ -259,7 +259,7 @@ def _plan(
     opened: bool = False,
 ) -> Plan:
     from zenlake.cli.connection import Connection
-    from zenlake.cli.opening import LOOPBACK, Opening
+    from zenlake.cli.opening import LOOPBACK, OpenedRouter
     from zenlake.config import Config
     from zenlake.config.openness import asks_who_connects, refuse_more_open
     from zenlake.supervise.plan import Plan
@@ -269,7 +269,7 @@ def _plan(
     before: list[str] = []
     quiet = False
     if opened:
-        opening = Opening.of(data.resolve(), listen, Connection(file=named).config(quiet=True))
+        opening = OpenedRouter.of(data.resolve(), listen, Connection(file=named).config(quiet=True))
         before, listen = opening.changes, opening.listen
     said = Connection(file=named, changes=before).config(quiet=True)
     made = Connection(file=named, changes=[*before, *changes], listen=listen).config()

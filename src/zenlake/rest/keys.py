@@ -31,6 +31,7 @@ from zenlake.routing.policy.messages import (
     EGRESS,
     INGRESS,
     PUT,
+    QUERY,
     REPLY,
 )
 

@@ -30,6 +30,7 @@ from zenlake.routing.policy.messages import (
     INGRESS,
     LIVELINESS_TOKEN,
     PUT,
+    QUERY,
     REPLY,
     kinds_of_query,
 )
