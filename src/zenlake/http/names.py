@@ -12,10 +12,15 @@ A browser says so in `Origin`, or for a GET that cannot read its answer (an imag
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Final
 
 __all__ = ["ANY", "host_name", "may_connect", "origin_allowed", "site_refusal"]
 
 ANY = "*"
+RUN_OR_EMBEDDED: Final = frozenset(
+    ("script", "style", "worker", "sharedworker", "serviceworker", "object", "embed", "frame")
+) | {"iframe", "audioworklet", "paintworklet", "manifest", "xslt"}
+"""What browsers say (`Sec-Fetch-Dest`) when they fetch something to run or to embed it."""
 
 
 def host_name(host: str) -> str:
@@ -51,15 +56,18 @@ def may_connect(
 
 
 def site_refusal(method: str, heads: Mapping[str, str], *, is_page: bool) -> str:
-    """Why a request of another site's page, without an Origin, is refused; nothing if it is not.
+    """Why a request of a page, for its site or its use, is refused; nothing if it is not.
 
     A link to a page may be followed. A link to a key may not: following it asks queryables, or SQL.
+    The value of a key is run by no page, of ours neither: anybody may publish it.
 
     Args:
         method: The method of the request.
         heads: Its headers by name, in small letters.
         is_page: Whether it asks for a page of ours, and not for a key.
     """
+    if not is_page and heads.get("sec-fetch-dest") in RUN_OR_EMBEDDED:
+        return "the value of a key is not for a page to run or embed"
     if "origin" in heads:
         return ""
     site = heads.get("sec-fetch-site")

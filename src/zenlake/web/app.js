@@ -2,6 +2,7 @@
 import { html, render, useEffect, useState } from "./vendor/htm-preact.js";
 import { setToken, way } from "./bus.js";
 import { Ask } from "./ask.js";
+import { Guard } from "./checked.js";
 import { Health } from "./health.js";
 import { Keys, Live } from "./live.js";
 import { Map_ } from "./map.js";
@@ -29,7 +30,7 @@ function App() {
   const enter = (event) => { event.preventDefault(); setToken(new FormData(event.target).get("token")); location.reload(); };
   return html`<header><h1>zenlake</h1><nav aria-label="Views">${Object.entries(VIEWS).map(([id, [title]], i) => html`<a href=${`#/${id}`} aria-current=${id === at.view ? "page" : undefined} title=${`Alt+${i + 1}`}>${title}</a>`)}</nav>
       <span class=${"state " + (keys.connected ? "good" : "bad")} role="status" id="state" title=${keys.connected ? `over ${way()}` : keys.why}>${keys.connected ? "connected" : "not connected"}</span></header>
-    <main aria-label=${name}>${keys.denied ? html`<form onSubmit=${enter}><label class="wide">This node asks who you are. Your token:<input type="password" name="token" autocomplete="off" /></label><button class="main">Enter</button></form>` : html`<${View} keys=${keys} route=${at.route} go=${go} />`}</main>`;
+    <main aria-label=${name}>${keys.denied ? html`<form onSubmit=${enter}><label class="wide">This node asks who you are. Your token:<input type="password" name="token" autocomplete="off" /></label><button class="main">Enter</button></form>` : html`<${Guard} key=${at.view} name=${name}><${View} keys=${keys} route=${at.route} go=${go} /><//>`}</main>`;
 }
 
 render(html`<${App} />`, (document.getElementById("app").textContent = "", document.getElementById("app")));

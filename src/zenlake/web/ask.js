@@ -1,12 +1,13 @@
 // Ask: a get, or SQL; answers as table and chart, shareable by their URL.
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 import * as bus from "./bus.js";
+import { Guard, columnsOf, isRecord, number, records as recordsOf, text as textOf } from "./checked.js";
 import { brief, decode, timeOf } from "./decode.js";
 import { Chart } from "./chart.js";
 import { ViewsAndAlerts } from "./continuous.js";
 
 const SAVED = "zenlake-asked";
-const load = () => { try { return JSON.parse(localStorage.getItem(SAVED)) ?? []; } catch { return []; } };
+const load = () => { try { return recordsOf(JSON.parse(localStorage.getItem(SAVED))).filter((one) => typeof one.q === "string"); } catch { return []; } };
 
 const instant = (value) => (typeof value === "string" && /^\d{4}-\d\d-\d\d[T ]/.test(value) ? Date.parse(value.replace(" ", "T")) / 1000 : null);
 
@@ -55,16 +56,16 @@ async function run(kind, text) {
   const answer = await bus.get("@lake/sql", "_as=json;_proof=true", text);
   if (!answer.rows.length) throw new Error("No lake answers here. `zenlake up` starts one; this node has none that answers SQL.");
   const failed = answer.rows.find((row) => row.key === "ERROR");
-  if (failed) { const found = decode(failed); throw new Error(found.value?.error ?? brief(failed)); }
+  if (failed) { const found = decode(failed); throw new Error(textOf(found.value?.error) || brief(failed)); }
   let records = [], proof = null;
   const whole = answer.rows.length === 1 ? decode(answer.rows[0]).value : null;
-  if (whole && !Array.isArray(whole) && Array.isArray(whole.rows)) return { ...answer, records: whole.rows, proof: whole.proof ?? null, link: sqlLink(text) };
+  if (whole && !Array.isArray(whole) && Array.isArray(whole.rows)) return { ...answer, records: recordsOf(whole.rows), proof: isRecord(whole.proof) ? whole.proof : null, link: sqlLink(text) };
   for (const row of answer.rows) {
     const found = decode(row);
     const value = found.kind === "json" ? found.value : null;
-    if (row.key.includes("proof") || (value && !Array.isArray(value) && value.complete !== undefined)) proof = value;
-    else if (Array.isArray(value)) records = records.concat(value);
-    else if (value && Array.isArray(value.rows)) records = records.concat(value.rows);
+    if (row.key.includes("proof") || (value && !Array.isArray(value) && value.complete !== undefined)) proof = isRecord(value) ? value : null;
+    else if (Array.isArray(value)) records = records.concat(recordsOf(value));
+    else if (value && Array.isArray(value.rows)) records = records.concat(recordsOf(value.rows));
     else if (value && typeof value === "object") records.push(value);
   }
   return { ...answer, records, proof, link: sqlLink(text) };
@@ -78,7 +79,7 @@ export function completions(text, caret, tables) {
   if (!word) return { word, found: [] };
   const low = word.toLowerCase(), dot = low.lastIndexOf(".");
   const names = tables.map((row) => row.key.split("/").pop());
-  const columns = tables.flatMap((row) => { const facts = decode(row).value ?? {}, name = row.key.split("/").pop(); return (Array.isArray(facts.columns) ? facts.columns.map((c) => c.name) : Object.keys(facts.columns ?? {})).map((one) => (dot >= 0 ? `${name}.${one}` : one)); });
+  const columns = tables.flatMap((row) => { const name = row.key.split("/").pop(); return columnsOf(decode(row).value).map((one) => (dot >= 0 ? `${name}.${one}` : one)); });
   const all = [...new Set([...names, ...columns, ...WORDS])];
   return { word, found: all.filter((one) => one.toLowerCase().startsWith(low) && one.toLowerCase() !== low).slice(0, 10) };
 }
@@ -98,13 +99,12 @@ function Box({ text, tables }) {
     <div class="suggest" id="offered">${offered.found.length > 0 ? offered.found.map((name) => html`<button type="button" onClick=${() => take(name)}>${name}</button>`) : html`<span class="dim">Tab completes tables and columns, Ctrl+Enter runs</span>`}</div>`;
 }
 
-const proved = (proof) => (proof.complete ? html`<span class="good">complete</span>` : (proof.sources ?? []).some((one) => one.missing) ? html`<span class="bad">incomplete: ${proof.sources.reduce((sum, one) => sum + (one.missing || 0), 0)} samples are missing</span>` : html`<span class="hot">whether it is complete cannot be proved</span>`);
+const proved = (proof) => (proof.complete ? html`<span class="good">complete</span>` : recordsOf(proof.sources).some((one) => one.missing) ? html`<span class="bad">incomplete: ${recordsOf(proof.sources).reduce((sum, one) => sum + number(one.missing), 0)} samples are missing</span>` : html`<span class="hot">whether it is complete cannot be proved</span>`);
 
 /** A table, and its columns when it is opened; a click writes a name into the question. */
 function Table({ row }) {
   const [open, setOpen] = useState(false);
-  const name = row.key.split("/").pop(), facts = decode(row).value ?? {};
-  const columns = Array.isArray(facts.columns) ? facts.columns.map((one) => one.name ?? one[0] ?? String(one)) : Object.keys(facts.columns ?? {});
+  const name = row.key.split("/").pop(), columns = columnsOf(decode(row).value);
   const write = (word) => { const box = document.querySelector("textarea[name=q]"); box.setRangeText(word, box.selectionStart, box.selectionEnd, "end"); box.focus(); };
   return html`<button type="button" onClick=${() => { write(name); setOpen(true); }}>${name}</button>${open && columns.map((one) => html` <button type="button" class="number" onClick=${() => write(one)}>${one}</button>`)}`;
 }
@@ -153,7 +153,7 @@ export function Ask({ keys, route, go }) {
           ${" "}<button type="button" onClick=${save}>Save</button>
           ${" "}<label><input type="checkbox" checked=${every > 0} onChange=${(e) => go("ask", { kind, q: text, ...(e.target.checked ? { every: "5" } : {}) })} /> again every 5 s</label>
           ${answer.link && ["csv", "jsonl", "arrow", "parquet"].map((form) => html` <a href=${answer.link + form} download>${form}</a>`)}</p>
-        ${plotted && html`<${Chart} series=${plotted} />`}
+        ${plotted && html`<${Guard} name="the chart"><${Chart} series=${plotted} /><//>`}
         <table><thead><tr>${columns.map((name) => html`<th>${name}</th>`)}</tr></thead><tbody>${answer.records.slice(0, 1000).map((r) => html`<tr>${columns.map((name) => html`<td>${typeof r[name] === "object" && r[name] !== null ? JSON.stringify(r[name]) : String(r[name] ?? "")}</td>`)}</tr>`)}</tbody></table>`}
     </div>
     <div class="card" style="margin-top:.8rem"><h2>Views and alerts</h2><${ViewsAndAlerts} sql=${kind === "sql" ? text : ""} /></div>`;

@@ -1,6 +1,7 @@
 // Views and alerts: questions that the lake keeps answering; made, tried and dropped here.
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
 import * as bus from "./bus.js";
+import { iso, number, records, text } from "./checked.js";
 import { decode } from "./decode.js";
 
 const TIMES = ["never", "once", "twice"];
@@ -13,13 +14,13 @@ function Backtest({ name }) {
     setBusy(true);
     bus.get(`@lake/alerts/${name}`, "_time=[now(-1d)..]").then(({ rows }) => {
       const value = rows.length ? decode(rows[0]).value : null;
-      if (!value?.changes) throw new Error(value?.error ?? "no lake answered");
-      setTold({ raised: value.changes.filter((one) => one.state === "raised") });
+      if (!Array.isArray(value?.changes)) throw new Error(text(value?.error, "no lake answered"));
+      setTold({ raised: records(value.changes).filter((one) => one.state === "raised") });
     }).catch((error) => setTold({ why: error.message })).finally(() => setBusy(false));
   };
   const from = (at) => "#/time?" + new URLSearchParams({ at: String(Date.parse(at)), span: "600" });
   return html`<button type="button" disabled=${busy} onClick=${ask}>${busy ? "trying…" : "Back-test a day"}</button>
-    ${told?.why ? html` <span class="bad" role="alert">${told.why}</span>` : told && html` <span role="status">would have been raised ${TIMES[told.raised.length] ?? `${told.raised.length} times`}</span>${told.raised.slice(0, 20).map((one) => html` <a href=${from(one.time)}>${new Date(one.time).toISOString().slice(0, 19).replace("T", " ")}</a>`)}`}`;
+    ${told?.why ? html` <span class="bad" role="alert">${told.why}</span>` : told && html` <span role="status">would have been raised ${TIMES[told.raised.length] ?? `${told.raised.length} times`}</span>${told.raised.slice(0, 20).map((one) => html` <a href=${from(one.time)}>${iso(one.time).slice(0, 19).replace("T", " ")}</a>`)}`}`;
 }
 
 /** Takes one away when it is clicked twice: its table goes with it. */
@@ -52,12 +53,15 @@ function Create({ sql, done }) {
     ${why && html`<p class="bad" role="alert">${why}</p>`}</details>`;
 }
 
+/** What is drawn of a view or an alert. */
+const viewOf = (kind, { key, value }) => ({ kind, key, sql: value.sql, name: text(value.name, key.split("/").pop()), keys: text(value.keys) || undefined, state: text(value.state), why: text(value.why), rows: value.rows === undefined ? undefined : number(value.rows), raised: number(value.raised) });
+
 /** Views and alerts that the lake keeps up to date, with how they are. */
 export function ViewsAndAlerts({ sql }) {
   const [rows, setRows] = useState([]), [looks, setLooks] = useState(0);
   useEffect(() => {
     let live = true;
-    const look = () => Promise.all(Object.entries(ROOTS).map(([kind, root]) => bus.get(`${root}/**`).then(({ rows }) => rows.filter((row) => row.key !== "ERROR" && row.value?.sql).map((row) => ({ kind, ...row.value, key: row.key })), () => []))).then((found) => live && setRows(found.flat()));
+    const look = () => Promise.all(Object.entries(ROOTS).map(([kind, root]) => bus.get(`${root}/**`).then(({ rows }) => rows.filter((row) => row.key !== "ERROR" && typeof row.value?.sql === "string").map((row) => viewOf(kind, row)), () => []))).then((found) => live && setRows(found.flat()));
     look();
     const timer = setInterval(look, 5000);
     return () => { live = false; clearInterval(timer); };

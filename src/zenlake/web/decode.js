@@ -1,5 +1,6 @@
 // Values as people read them: JSON, CBOR, text, numbers, images, and hex with the reason.
 
+import { assign, bounded } from "./checked.js";
 import { JSONS, TEXTS } from "./remote.js";
 
 export const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -53,7 +54,7 @@ function cbor(bytes) {
     if (major === 2) return n === Infinity ? "0x" + [...items((part) => String(part).slice(2))].join("") : "0x" + [...take(n)].map((b) => b.toString(16).padStart(2, "0")).join("");
     if (major === 3) return n === Infinity ? [...items(String)].join("") : new TextDecoder().decode(take(n));
     if (major === 4) return [...items((one) => one)];
-    if (major === 5) { const found = {}; for (const name of items((one) => one)) found[name] = item(); return found; }
+    if (major === 5) { const found = {}; for (const name of items((one) => one)) assign(found, String(name), item()); return found; }
     return item();
   };
   const value = read(0);
@@ -73,6 +74,7 @@ export function decode(sample) {
   if (value === null) return name === "application/json" ? { kind: "json", value } : { kind: "text", text: "" };
   if (JSONS.includes(encoding)) return { kind: "json", value };
   if (TEXTS.includes(encoding)) {
+    if (typeof value !== "string") return { kind: "json", value };
     const number = Number(value);
     return value.trim() !== "" && Number.isFinite(number) ? { kind: "json", value: number } : { kind: "text", text: value };
   }
@@ -80,18 +82,21 @@ export function decode(sample) {
   try { bytes = payloadOf(sample); } catch { return { kind: "text", text: String(value) }; }
   if (/^image\/(png|jpeg|gif|webp|bmp)$/.test(name)) return { kind: "image", bytes, name };
   if (name === "application/cbor") {
-    try { return { kind: "json", value: cbor(bytes) }; } catch (error) { return { kind: "hex", text: hex(bytes), why: `no CBOR: ${error.message}` }; }
+    try { return { kind: "json", value: bounded(cbor(bytes)) }; } catch (error) { return { kind: "hex", text: hex(bytes), why: `no CBOR: ${error.message}` }; }
   }
   const text = (() => { try { return new TextDecoder("utf-8", { fatal: true }).decode(bytes); } catch { return null; } })();
   if (text !== null && !/[\x00-\x08\x0e-\x1f]/.test(text)) {
     const inner = text.trim();
-    if (/^[[{"\d-]/.test(inner)) { try { return { kind: "json", value: JSON.parse(inner) }; } catch { /* text then */ } }
+    if (/^[[{"\d-]/.test(inner)) { try { return { kind: "json", value: bounded(JSON.parse(inner)) }; } catch { /* text then */ } }
     return { kind: "text", text };
   }
   return { kind: "hex", bytes, text: hex(bytes), why: `the encoding ${encoding} says nothing that this page can read` };
 }
 
-export const brief = (sample) => {
+/** A line about a sample; what is odd about it is no reason to show nothing. */
+export const brief = (sample) => { try { return line(sample); } catch (error) { return `odd value: ${error.message}`; } };
+
+const line = (sample) => {
   const found = decode(sample);
   if (found.kind === "cut") return `${sample.cut} bytes`;
   if (found.kind === "json") return JSON.stringify(found.value)?.slice(0, 120) ?? "";

@@ -1,5 +1,6 @@
 // What a number was: samples of the last minutes, minutes and hours of long times.
 import * as bus from "./bus.js";
+import { number, records, text } from "./checked.js";
 import { decode, timeOf } from "./decode.js";
 
 /** How far a chart looks back, in seconds. */
@@ -13,10 +14,10 @@ const quoted = (text) => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'"
 async function rows(sql) {
   const { rows } = await bus.get("@lake/sql", "_as=json", sql);
   const found = rows.find((row) => row.key !== "ERROR");
-  return Array.isArray(found?.value) ? found.value : [];
+  return records(found?.value);
 }
 
-const seconds = (text) => Date.parse(text.replace(" ", "T")) / 1000;
+const seconds = (at) => Date.parse(text(at).replace(" ", "T")) / 1000;
 
 /** Minutes or hours of a field, as the table `rollups` has them; none if it has none. */
 async function rolled(key, field, span) {
@@ -24,7 +25,7 @@ async function rolled(key, field, span) {
   // A field inside of others is a.b where the table has structs, and a_b where it has columns.
   const names = [...new Set([field || "value", field.replaceAll(".", "_") || "value"])];
   const found = await rows(`SELECT start, sum(sum) / sum(count) AS mean, min(min) AS low, max(max) AS high FROM rollups WHERE key = ${quoted(key)} AND field IN (${names.map(quoted).join(", ")}) AND width = '${width}' AND start >= now() - INTERVAL ${span} SECONDS GROUP BY start ORDER BY start LIMIT ${MOST}`);
-  return { by: `by ${width}, of rollups`, names: ["mean", "least", "greatest"], data: [found.map((one) => seconds(one.start)), ...["mean", "low", "high"].map((name) => found.map((one) => one[name]))] };
+  return { by: `by ${width}, of rollups`, names: ["mean", "least", "greatest"], data: [found.map((one) => seconds(one.start)), ...["mean", "low", "high"].map((name) => found.map((one) => number(one[name], null)))] };
 }
 
 /** Every value of a field that the lake has decoded, of the table that the key belongs to. */
@@ -32,7 +33,7 @@ async function typed(key, field, span, table) {
   if (!field || field.includes("`")) return { by: "", names: [field], data: [[], []] };
   const column = field.split(".").map((name) => "`" + name + "`").join(".");
   const found = await rows(`SELECT time, CAST(${column} AS DOUBLE) AS v FROM \`${table}\` WHERE key = ${quoted(key)} AND time >= now() - INTERVAL ${span} SECONDS ORDER BY time LIMIT ${MOST}`);
-  return { by: `samples, of the table ${table}`, names: [field], data: [found.map((one) => seconds(one.time)), found.map((one) => one.v)] };
+  return { by: `samples, of the table ${table}`, names: [field], data: [found.map((one) => seconds(one.time)), found.map((one) => number(one.v, null))] };
 }
 
 /** Every value of a field in samples that whoever remembers them gives back. */

@@ -2,6 +2,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact.js";
 import * as bus from "./bus.js";
 import { brief, decode, timeOf } from "./decode.js";
+import { Guard, MOST_CHUNKS, MOST_TEXT } from "./checked.js";
 import { Chart } from "./chart.js";
 import { SPANS, at, history as pastOf } from "./history.js";
 
@@ -64,12 +65,15 @@ export class Keys {
   }
 }
 
+/** The chunks of a key, the last of very many in one. */
+const chunksOf = (key) => { const all = key.split("/"); return all.length > MOST_CHUNKS ? [...all.slice(0, MOST_CHUNKS - 1), all.slice(MOST_CHUNKS - 1).join("/")] : all; };
+
 function flat(keys, open, filter) {
   const root = { name: "", path: "", kids: new Map(), leaf: null, count: 0 };
   for (const one of keys.keys.values()) {
     if (filter && !one.key.toLowerCase().includes(filter)) continue;
     let node = root;
-    for (const chunk of one.key.split("/")) {
+    for (const chunk of chunksOf(one.key)) {
       let kid = node.kids.get(chunk);
       if (!kid) { kid = { name: chunk, path: node.path ? `${node.path}/${chunk}` : chunk, kids: new Map(), leaf: null, count: 0 }; node.kids.set(chunk, kid); }
       kid.count++; node = kid;
@@ -88,7 +92,7 @@ function flat(keys, open, filter) {
 }
 
 /** The paths above a key, which are open in the tree so that the key is seen. */
-const above = (key) => key.split("/").slice(0, -1).map((_, i, all) => all.slice(0, i + 1).join("/"));
+const above = (key) => chunksOf(key).slice(0, -1).map((_, i, all) => all.slice(0, i + 1).join("/"));
 
 const age = (at) => { if (!at) return ""; const s = (Date.now() - at) / 1000; return s < 1 ? "now" : s < 90 ? `${Math.round(s)} s` : `${Math.round(s / 60)} min`; };
 const rate = (r) => (r < 0.05 ? "" : r < 10 ? `${r.toFixed(1)}/s` : `${Math.round(r)}/s`);
@@ -170,15 +174,19 @@ function useDecoded(name, sample) {
 function Value({ found, before, chart }) {
   if (found.kind === "image") return html`<img alt="the value" src=${URL.createObjectURL(new Blob([found.bytes], { type: found.name }))} style="max-width:100%" />`;
   if (found.kind === "json") return html`<pre>${tree(found.value, before?.kind === "json" ? before.value : undefined, "", chart)}</pre>`;
-  return html`<pre>${found.text}</pre>${found.why && html`<p class="dim">${found.why}</p>`}`;
+  return html`<pre>${found.text?.length > MOST_TEXT ? `${found.text.slice(0, MOST_TEXT)}… (${found.text.length} characters)` : found.text}</pre>${found.why && html`<p class="dim">${found.why}</p>`}`;
 }
 
-function tree(value, old, path, chart, pad = "") {
+/** The most values of a payload that are drawn. */
+const MOST_DRAWN = 5000;
+
+function tree(value, old, path, chart, pad = "", room = { left: MOST_DRAWN }) {
+  if (room.left-- <= 0) return "…";
   if (typeof value === "number") return html`<button type="button" class=${"number" + (old !== undefined && old !== value ? " changed" : "")} title="chart it" onClick=${() => chart(path)}>${String(value)}</button>`;
   if (value === null || typeof value !== "object") return html`<span class=${old !== undefined && old !== value ? "changed" : ""}>${JSON.stringify(value)}</span>`;
   const list = Array.isArray(value), all = Object.entries(value), inner = pad + "  ";
   if (!all.length) return list ? "[]" : "{}";
-  return html`${list ? "[" : "{"}${"\n"}${all.slice(0, 200).map(([name, part]) => html`${inner}${list ? "" : name + ": "}${tree(part, old && typeof old === "object" ? old[name] : undefined, path ? `${path}.${name}` : name, chart, inner)}${"\n"}`)}${all.length > 200 ? inner + "…\n" : ""}${pad}${list ? "]" : "}"}`;
+  return html`${list ? "[" : "{"}${"\n"}${all.slice(0, 200).map(([name, part]) => html`${inner}${list ? "" : name + ": "}${tree(part, old && typeof old === "object" ? old[name] : undefined, path ? `${path}.${name}` : name, chart, inner, room)}${"\n"}`)}${all.length > 200 ? inner + "…\n" : ""}${pad}${list ? "]" : "}"}`;
 }
 
 function One({ name, keys }) {
@@ -224,7 +232,7 @@ function One({ name, keys }) {
   const publish = async (event) => { event.preventDefault(); setUnasked(false); const data = new FormData(event.target); try { await bus.put(name, data.get("value"), data.get("kind")); setTold("published"); } catch (error) { setTold(error.message); } };
   return html`<h2>${name}</h2>
     <p class="dim">${kind}${known ? `, ${known.count} samples since this page opened` : ""}${sample?.timestamp ? `, ${new Date(timeOf(sample.timestamp)).toISOString()}` : ""}</p>
-    <div id="value">${sample ? html`<${Value} found=${shown.found} before=${before} chart=${setChart} />` : html`<p class="dim">no value yet</p>`}</div>
+    <div id="value">${sample ? html`<${Guard} key=${name} name=${name}><${Value} found=${shown.found} before=${before} chart=${setChart} /><//>` : html`<p class="dim">no value yet</p>`}</div>
     ${chart !== null && html`<p class="chart-of"><b>${chart || "value"}</b> of the last <select aria-label="how far back" id="span" value=${String(span)} onChange=${(e) => setSpan(Number(e.target.value))}>${Object.entries(SPANS).map(([words, s]) => html`<option value=${s}>${words}</option>`)}</select> <span class="dim">${old ? old.by : "looking…"}</span></p><${Chart} series=${series} />`}
     <h3>Do</h3>
     <form onSubmit=${publish}><label class="wide">Publish<input name="value" defaultValue="1" /></label><label>as<select name="kind" aria-label="encoding"><option>application/json</option><option>text/plain</option></select></label><button class="main">Put</button>

@@ -1,6 +1,7 @@
 // Time: the tree as it was at an instant.
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
 import * as bus from "./bus.js";
+import { record, records, text, texts } from "./checked.js";
 import { brief, timeOf } from "./decode.js";
 
 const SPANS = { "1 minute": 60, "10 minutes": 600, "1 hour": 3600, "1 day": 86400 };
@@ -26,7 +27,7 @@ const GAPS = "SELECT g.key AS key, g.x[0] AS first, g.x[1] AS last, max(s.time) 
 async function marks(from, to) {
   const found = [];
   const gaps = await bus.get("@lake/sql", "_as=json", GAPS).catch(() => ({ rows: [] }));
-  for (const row of gaps.rows) if (Array.isArray(row.value)) for (const one of row.value) found.push({ at: Date.parse(one.at), kind: "gap", text: `${one.key}: ${one.first} to ${one.last} missing` });
+  for (const row of gaps.rows) for (const one of records(row.value)) found.push({ at: Date.parse(one.at), kind: "gap", text: `${one.key}: ${one.first} to ${one.last} missing` });
   // Alerts are published like everything else, so whoever remembers samples remembers them.
   const alerts = await bus.get("alert/**", `_time=[${new Date(from).toISOString()}..${new Date(to).toISOString()}]`).catch(() => ({ rows: [] }));
   for (const row of alerts.rows) if (row.key !== "ERROR" && row.timestamp) found.push({ at: timeOf(row.timestamp), kind: "alert", text: `alert ${row.key.split("/").slice(1).join(" ")}` });
@@ -37,7 +38,7 @@ const quoted = (text) => (/^[\w/.:@%+-]+$/.test(text) ? text : `'${text.replaceA
 
 /** The command that replays from an instant, for any folder of this machine: it names where the record lies and whom to tell. */
 export function replayLine(key, iso, status) {
-  const { data, lake } = status?.service ?? {}, place = status?.node?.locators?.[0];
+  const { data: folder, lake } = record(status?.service), data = text(folder), place = texts(status?.node?.locators)[0];
   const from = data ? (lake ? ` --lake ${quoted(`${data}/lake`)}` : ` --journal ${quoted(`${data}/journal`)}`) : "";
   return `zenlake replay ${quoted(key)} --from ${iso} --speed 4 --prefix replay${from}${place ? ` -e ${quoted(place)}` : ""}`;
 }
