@@ -34,7 +34,16 @@ def test_another_site_reaches_pages_by_following_a_link_and_nothing_else() -> No
 @pytest.mark.parametrize("site", [None, "none", "same-origin"])
 def test_programs_and_what_a_person_opens_are_let_in(site: str | None) -> None:
     for mode, destination, method in itertools.product(MODES, DESTINATIONS, METHODS):
-        assert not site_refusal(method, heads(site, mode, destination), is_page=False)
+        if destination not in ("iframe", "frame", "object", "embed", "script"):
+            assert not site_refusal(method, heads(site, mode, destination), is_page=False)
+
+
+@pytest.mark.parametrize("destination", ["iframe", "frame", "object", "embed", "script", "worker"])
+@pytest.mark.parametrize("site", [None, "none", "same-origin"])
+def test_no_page_runs_or_embeds_the_value_of_a_key(site: str | None, destination: str) -> None:
+    asked = heads(site, "no-cors", destination)
+    assert "run or embed" in site_refusal("GET", asked, is_page=False)
+    assert not site_refusal("GET", asked, is_page=True)
 
 
 def test_where_a_browser_says_nothing_else_the_page_that_it_names_decides() -> None:

@@ -86,7 +86,7 @@ def test_health_says_nothing_but_well_or_not(web: httpx.Client) -> None:
 
 
 def test_every_route_has_a_right_and_a_page_without_one_is_refused() -> None:
-    async def give(request: Any) -> Any:
+    async def give(request: Any, user: Any) -> Any:
         raise AssertionError
 
     described = {path for path in document()["paths"] if "{" not in path}
