@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.remote.wsclient import WebSocket
 from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import until
+from zenlake.admin.reload import change
+from zenlake.agents.asking import Agent
 from zenlake.errors import LocalError
+from zenlake.keys.rights import ALL_RIGHTS, Rights
 from zenlake.lake.service.local_server import LocalCaller, LocalServer
+from zenlake.remote.fields import RemoteEncoding
 from zenlake.rest.continuous import AT_ONCE, definition_of, is_continuous
 
 SQL = "SELECT key, count(*) AS n FROM samples GROUP BY key"
@@ -78,6 +84,9 @@ def test_they_reach_the_lake_of_the_folder_and_what_it_says_comes_back(tmp_path:
             assert [(one["action"], one["kind"], one["name"]) for one in heard] == [
                 ("create", "view", "busy"), ("drop", "view", "busy"), ("create", "alert", "bad"),
             ]  # fmt: skip
+            # Never as the operator: for whoever asks without credentials, who may do everything.
+            anybody = {"router": str(bus.zid()), "user": None, **ALL_RIGHTS.plain()}
+            assert [one["as"] for one in heard] == [anybody] * 3
             foreign = {"origin": "https://evil.example"}
             assert web.delete("/@lake/views/busy", headers=foreign).status_code == 403
             waiting = [
@@ -135,3 +144,93 @@ def test_a_user_needs_the_right_to_put_that_key(tmp_path: Path) -> None:
             assert web.delete("/@lake/views/busy", headers=ada).json() == {"dropped": "busy"}
     finally:
         door.close()
+
+
+def test_no_other_way_in_reaches_the_lake(tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    lake = LocalServer(tmp_path)
+    lake.handle("continuous", lambda request, visitor: heard.append(request))
+    try:
+        with router(plugins(lake=str(tmp_path))) as bus:
+            place = url_of(bus).replace("http://", "ws://")
+            seen = []
+            with (
+                bus.declare_subscriber("@lake/**", lambda sample: seen.append(sample.kind)),
+                WebSocket(place, target="/@ws", protocols=["zenlake"]) as page,
+            ):
+                page.tell(
+                    "Put", key="@lake/views/page", payload=SQL.encode(), qos=0xA5,
+                    encoding=RemoteEncoding(0, ""), attachment=None, timestamp=None,
+                )  # fmt: skip
+                bus.put("@lake/views/bus", SQL)
+                bus.delete("@lake/views/bus")
+                Agent(bus).put("@lake/alerts/agent", json.dumps({"sql": SQL}))
+                Agent(bus).delete("@lake/alerts/agent")
+                assert page.ask("Ping").kind.name == "PingAck"
+                until(lambda: len(seen) == 5, "all were published")
+            assert heard == []
+    finally:
+        lake.close()
+
+
+def test_rules_that_change_while_it_runs_are_obeyed_and_told_to_the_lake(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("ada:0123456789abcdef\n")
+    tokens.chmod(0o600)
+    told: list[dict[str, Any]] = []
+    made: list[dict[str, Any]] = []
+
+    def rights(request: dict[str, Any], visitor: LocalCaller) -> None:
+        told.extend(request["users"])
+        visitor.fact({"owners": ["ada", "gone", None]})
+
+    def continuous(request: dict[str, Any], visitor: LocalCaller) -> None:
+        made.append(request["as"])
+        visitor.fact({})
+
+    def without(*denied: str) -> str:
+        rule = {"id": "no", "key_exprs": denied, "permission": "deny", "messages": ["put", "query"]}
+        return json.dumps(
+            {
+                "enabled": True, "default_permission": "allow", "rules": [rule],
+                "subjects": [{"id": "ada", "usernames": ["ada"]}],
+                "policies": [{"rules": ["no"], "subjects": ["ada"]}],
+            }
+        )  # fmt: skip
+
+    def last(user: str | None) -> dict[str, Any]:
+        return next((one for one in reversed(told) if one["user"] == user), {})
+
+    def is_told(denied: str) -> bool:
+        return not Rights.of(last("ada")).writable.lets(denied)
+
+    lake = LocalServer(tmp_path)
+    lake.handle("rights", rights)
+    lake.handle("continuous", continuous)
+    try:
+        with (
+            router(
+                plugins(lake=str(tmp_path), tokens_file=str(tokens)),
+                access_control=without("secret/**"),
+            ) as bus,
+            httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+        ):
+            web.headers["authorization"] = "Bearer 0123456789abcdef"
+            until(lambda: "readable" in last("ada"), "the lake is told of its owners")
+            kept = Rights.of(last("ada"))
+            assert not kept.readable.lets("secret/a")
+            assert not kept.writable.lets("secret/a")
+            assert kept.readable.lets("robot/a")
+            # Who can log in no more has no rights at all, whatever the rules allow.
+            assert last("gone") == {"user": "gone"}
+            assert last(None) == {"user": None}
+            assert web.put("/@lake/views/busy", content=SQL).status_code == 200
+            assert made == [{"router": str(bus.zid()), **last("ada")}]
+            for denied in ("view/**", "view/busy/**", "@lake/views/*"):
+                change(bus.runtime, "access_control", without("secret/**", denied))
+                refused = web.put("/@lake/views/busy", content=SQL)
+                assert (refused.status_code, "for user 'ada'" in refused.text) == (403, True)
+                until(partial(is_told, denied), "the lake is told of the change")
+            assert len(made) == 1
+    finally:
+        lake.close()

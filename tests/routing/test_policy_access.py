@@ -392,6 +392,10 @@ def test_decisions_are_those_of_brute_force(case: Case) -> None:
         asked = decided_slowly(case, "ingress", "query")
         replied = decided_slowly(case, "egress", "reply")
         assert readable.lets(case.key) is (asked and replied)
+        # For what acts later, whatever the order of the rules.
+        assert told.rights().readable.lets(case.key) is (asked and replied)
+        put = decided_slowly(case, "ingress", "put")
+        assert told.rights().writable.lets(case.key) is put
         # What is granted lacks nothing but what rules deny.
         assert readable.granted().lets(case.key) >= readable.lets(case.key)
     said = Parameters(readable.restrict("_readable=W10;_sql=SELECT 1"))

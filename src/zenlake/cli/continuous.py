@@ -48,7 +48,7 @@ def _create(where: str, request: dict[str, Any], as_json: bool) -> None:
     facts = _ask(where, request)
     if facts is None:
         import zenlake.lake
-        from zenlake.lake.continuous.manager import accepted, asked
+        from zenlake.lake.continuous.definitions import accepted, asked
 
         one = asked({**OPERATOR, **request})
         known = zenlake.lake.open(where)
@@ -108,7 +108,7 @@ def _show(where: str, kind: str, name: str, as_json: bool) -> None:
 
 def _drop(where: str, kind: str, name: str) -> None:
     if _ask(where, {"action": "drop", "kind": kind, "name": name}) is None:
-        from zenlake.lake.continuous.manager import forgotten
+        from zenlake.lake.continuous.definitions import forgotten
         from zenlake.lake.model.location import LakeLocation
 
         forgotten(LakeLocation(where), name, "view" if kind == "view" else "alert")

@@ -21,6 +21,8 @@ __all__ = ["OwnerRightsTeller"]
 log = logging.getLogger("zenlake.rest")
 
 EVERY_SECONDS: Final = 1.0
+IDLE_SECONDS: Final = 5.0
+"""Seconds between two while the lake acts for no user: one that makes a view tells, too."""
 MOST_OWNERS: Final = 64
 """Users that are told of at once; a lake has fewer views and alerts."""
 
@@ -41,7 +43,7 @@ class OwnerRightsTeller:
     def close(self) -> None:
         """Tell no more."""
         self._over.set()
-        self._thread.join(5.0)
+        self._thread.join(1.0)
 
     def _follow(self) -> None:
         owners: tuple[str | None, ...] = ()
@@ -53,7 +55,7 @@ class OwnerRightsTeller:
                     owners = self._tell(told)
             except (OSError, LocalError, ValueError, KeyError, TypeError) as error:
                 log.debug("the lake in %s was not told of rights: %s", self._folder, error)
-            if self._over.wait(EVERY_SECONDS):
+            if self._over.wait(EVERY_SECONDS if owners else IDLE_SECONDS):
                 return
 
     def _tell(self, owners: tuple[str | None, ...]) -> tuple[str | None, ...]:

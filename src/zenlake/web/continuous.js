@@ -67,8 +67,8 @@ export function ViewsAndAlerts({ sql }) {
     return () => { live = false; clearInterval(timer); };
   }, [looks]);
   const again = () => setLooks((n) => n + 1);
-  const how = (one) => one.why || `${one.state}${one.rows !== undefined ? `, ${one.rows} rows` : ""}${one.raised ? `, ${one.raised} raised` : ""}`;
+  const how = (one) => one.why || one.rights || `${one.state}${one.rows !== undefined ? `, ${one.rows} rows` : ""}${one.raised ? `, ${one.raised} raised` : ""}`;
   return html`${rows.length === 0 ? html`<p class="dim">No views or alerts here yet. One is made below, or with <code>zenlake lake view create NAME "SELECT …"</code>; its rows are keys on the bus.</p>` : html`
-    <div class="wider"><table id="continuous"><thead><tr><th>kind</th><th>name</th><th>question</th><th>how it is</th><th>do</th></tr></thead><tbody>${rows.map((one) => html`<tr key=${one.key}><td>${one.kind}</td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "get", q: one.keys ?? `${one.kind}/${one.name}/**` })}>${one.name}</a></td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "sql", q: one.sql })}>${one.sql.slice(0, 160)}</a></td><td class=${one.why ? "bad" : one.raised ? "hot" : "good"}>${how(one)}</td><td>${one.kind === "alert" && html`<${Backtest} name=${one.name} /> `}<${Drop} root=${ROOTS[one.kind]} name=${one.name} done=${again} /></td></tr>`)}</tbody></table></div>`}
+    <div class="wider"><table id="continuous"><thead><tr><th>kind</th><th>name</th><th>question</th><th>how it is</th><th>do</th></tr></thead><tbody>${rows.map((one) => html`<tr key=${one.key}><td>${one.kind}</td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "get", q: one.keys ?? `${one.kind}/${one.name}/**` })}>${one.name}</a></td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "sql", q: one.sql ?? "" })}>${(one.sql ?? "").slice(0, 160)}</a></td><td class=${one.why || one.rights ? "bad" : one.raised ? "hot" : "good"}>${how(one)}</td><td>${one.kind === "alert" && html`<${Backtest} name=${one.name} /> `}<${Drop} root=${ROOTS[one.kind]} name=${one.name} done=${again} /></td></tr>`)}</tbody></table></div>`}
     <${Create} key=${sql} sql=${sql} done=${again} />`;
 }

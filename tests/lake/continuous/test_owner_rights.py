@@ -12,7 +12,7 @@ import pytest
 from zenlake.errors import LocalError
 from zenlake.keys.readable import ALL_KEYS, ReadableChoice, ReadableKeys
 from zenlake.keys.rights import ALL_RIGHTS, Rights
-from zenlake.lake.continuous.manager import asked
+from zenlake.lake.continuous.definitions import asked
 from zenlake.lake.continuous.owner_rights import (
     LEASE_SECONDS,
     MOST_ROUTERS,

@@ -18,6 +18,7 @@ from tests.lake.rowsof import Row
 from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import until
 from zenlake.admin.reload import change
+from zenlake.agents.asking import Agent
 from zenlake.lake.model.continuous_query import ContinuousQuery
 
 if TYPE_CHECKING:
@@ -135,6 +136,10 @@ def test_a_view_sees_and_publishes_what_its_owner_may_and_stops_when_that_change
         assert (no.status_code, "has made no view 'all'" in no.text) == (400, True)
         assert web.delete("/@lake/views/leak", headers=ANN).status_code == 400
 
+        # The bus makes none and drops none, whoever asks there.
+        Agent(node).put("@lake/views/agent", json.dumps({"sql": EVERYTHING}))
+        node.delete("@lake/views/leak")
+
         # Its rights change while it runs: it stops, says so, and finds nothing with the old ones.
         web.delete("/@lake/views/newest", headers=EVE)
         change(node.runtime, "access_control", rules("secret/**", "robot/2/**"))
@@ -161,6 +166,8 @@ def test_a_view_sees_and_publishes_what_its_owner_may_and_stops_when_that_change
         assert "may not put 'view/again/**' any more" in facts(world, "again")["rights"]
         change(node.runtime, "access_control", rules("secret/**", "robot/2/**"))
         until(runs(world, "again"), "it goes on", 60.0)
+        known = {row["key"] for row in web.get("/@lake/views/*", headers=EVE).json()}
+        assert known == {"@lake/views/leak", "@lake/views/all", "@lake/views/again"}
 
         # With the rights that it was made with, a view goes on where it was.
         change(node.runtime, "access_control", rules("secret/**"))

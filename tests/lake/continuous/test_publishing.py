@@ -141,3 +141,34 @@ def test_a_router_needs_nobody_else_to_publish() -> None:
     with listening(mode='"router"') as session, session.declare_subscriber("alert/**") as heard:
         ResultPublisher(session, "alert/low").put("", {"n": 1})
         assert str(heard.recv().key_expr) == "alert/low"
+
+
+def test_what_was_held_goes_on_with_its_results_and_none_that_its_owner_may_not_put() -> None:
+    port = free_port()
+
+    def come(count: int) -> bool:
+        publisher.look()
+        return len(heard) >= count
+
+    with ExitStack() as first:
+        first.enter_context(router(port))
+        with lake(port) as session:
+            first.close()
+            until(lambda: not session.info.links())
+            held = ResultPublisher(session, "alert/low")
+            held.put("robot/1", {"n": 0})
+            unsent = held.unsent()
+            held.close()
+            held.put("robot/1", {"n": 7})  # by a batch that ends too late
+            publisher = ResultPublisher(
+                session, "alert/low", may_put=lambda key: "/no/" not in key, unsent=unsent
+            )
+            publisher.put("no/1", {"n": 1})
+            publisher.put("robot/2", {"n": 2})
+            with router(port) as heard:
+                until(lambda: come(2))
+                held.look()
+                publisher.look()
+                assert heard == [("alert/low/robot/1", 0), ("alert/low/robot/2", 2)]
+            assert (publisher.published, publisher.denied, held.published) == (2, 1, 0)
+            publisher.close()

@@ -27,7 +27,8 @@ from tests.lake.rowsof import START, Row
 from tests.waiting import until
 from zenlake.errors import LocalError
 from zenlake.lake import Pipeline, read_config
-from zenlake.lake.continuous.manager import ContinuousQueries, accepted
+from zenlake.lake.continuous.definitions import accepted
+from zenlake.lake.continuous.manager import ContinuousQueries
 from zenlake.lake.continuous.stall import PATIENCE
 from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.query.lake import Lake

@@ -31,25 +31,20 @@ from zenlake.ext.query_service import JSON, QueryService
 from zenlake.keys import intersects
 from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.continuous.backtest import instant_of, span_of, trial
+from zenlake.lake.continuous.definitions import accepted, asked, forgotten, swept
 from zenlake.lake.continuous.owner_rights import (
     LEASE_SECONDS,
+    ROOTS,
     OwnerRights,
     may_drop,
     may_try,
 )
-from zenlake.lake.continuous.result_table import described_as
-from zenlake.lake.continuous.running_query import RightsChanged, RunningQuery, judged, told_of
+from zenlake.lake.continuous.publishing import Result
+from zenlake.lake.continuous.running_query import RightsChanged, RunningQuery, told_of
 from zenlake.lake.continuous.stall import PATIENCE, StallDetector
-from zenlake.lake.model.config import seconds_of
-from zenlake.lake.model.continuous_query import (
-    ContinuousQuery,
-    ContinuousQueryStore,
-    Kind,
-    demand_name,
-)
-from zenlake.lake.model.owner import OwningUser, asker_of, words_of
+from zenlake.lake.model.continuous_query import ContinuousQuery, ContinuousQueryStore, Kind
+from zenlake.lake.model.owner import OwningUser, words_of
 from zenlake.lake.query.visibility import published_by, shown_definition
-from zenlake.lake.table.delta import CorruptTable, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,69 +52,19 @@ if TYPE_CHECKING:
     from zenlake.api.query import Query
     from zenlake.api.session import Session
     from zenlake.journal import Journal
-    from zenlake.lake.model.location import LakeLocation
     from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
     from zenlake.lake.query.lake import Lake
 
-__all__ = ["ROOTS", "ContinuousQueries", "accepted", "asked", "forgotten", "reached"]
+__all__ = ["ContinuousQueries", "reached", "tried"]
 
 log = logging.getLogger("zenlake.lake")
 
-ROOTS: Final[Mapping[Kind, str]] = {"view": "@lake/views", "alert": "@lake/alerts"}
 LOOK: Final = 1.0
 SETTLE: Final = 1.0
 """Seconds that may lie between a sample's time and the moment that the journal has it for good."""
 
 REMEMBERED: Final = 3600.0
 """Seconds that the status says of one that it was started again."""
-
-
-def accepted(lake: Lake, definition: ContinuousQuery) -> None:
-    """Keep a definition that is let through; raises if it does not."""
-    taken = {*lake.place.folders(), *(spec.name for spec in lake.config.tables)}
-    definitions = ContinuousQueryStore(lake.place)
-    if definition.name in definitions.all():
-        raise LocalError(f"there is '{definition.name}' already; drop it first, or choose a name")
-    demand_name(definition.name, taken)
-    judged(lake, definition)
-    definitions.write(definition)
-
-
-def forgotten(place: LakeLocation, name: str, kind: Kind) -> None:
-    """Take away a definition with its table."""
-    definitions = ContinuousQueryStore(place)
-    definitions.find(name, kind)
-    # The definition first: a table without one is swept up when a lake starts.
-    definitions.remove(name)
-    place.remove_folder(name)
-
-
-def swept(place: LakeLocation) -> None:
-    """Take away tables of views and alerts that were dropped."""
-    known = {described_as(one) for one in ContinuousQueryStore(place).all().values()}
-    for name in place.folders():
-        try:
-            table = Table.open(place, name)
-        except CorruptTable:
-            continue
-        if table is None or not table.is_continuous:
-            continue
-        if table.described not in known:
-            place.remove_folder(name)
-
-
-def asked(request: Mapping[str, Any]) -> ContinuousQuery:
-    """The definition in a request; raises `LocalError` for what is none."""
-    kind = request.get("kind")
-    if kind not in ("view", "alert"):
-        raise LocalError(f"'{kind}' is neither a view nor an alert")
-    name, sql = request.get("name"), request.get("sql", "")
-    if not isinstance(name, str) or not isinstance(sql, str):
-        raise LocalError("name and sql are texts")
-    owner = asker_of(request)
-    late = seconds_of(request.get("late", 10.0), "how late data may come")
-    hold = seconds_of(request.get("for", 0.0), "how long a condition must hold")
-    return ContinuousQuery(name, kind, sql, late, hold, bool(request.get("history")), owner=owner)
 
 
 def reached(
@@ -183,6 +128,8 @@ class ContinuousQueries:
         self._asking: dict[FactReceiver, str | None] = {}
         #: Why those do not run whose owners' rights do not let them.
         self._held: dict[str, str] = {}
+        #: What they have found and could not publish.
+        self._unsent: dict[str, list[Result]] = {}
         self._why: dict[str, str] = {}
         self._patience = patience
         self._stall: dict[str, StallDetector] = {}
@@ -251,6 +198,7 @@ class ContinuousQueries:
                 running.stop()
             self._why.pop(name, None)
             self._held.pop(name, None)
+            self._unsent.pop(name, None)
             self._stall.pop(name, None)
             self._restarted.pop(name, None)
             forgotten(self._lake.place, name, kind)
@@ -388,6 +336,7 @@ class ContinuousQueries:
             self._service.session,
             self._definitions.aside(definition),
             self._rights,
+            self._unsent.pop(definition.name, ()),
         )
 
     def _start(self, definition: ContinuousQuery) -> None:
@@ -433,6 +382,7 @@ class ContinuousQueries:
                 with self._lock:
                     if self._running.get(name) is running:
                         del self._running[name]
+                        self._unsent[name] = running.publisher.unsent()
                         self._hold(definition, why or running.why)
             elif running is None:
                 with self._lock:

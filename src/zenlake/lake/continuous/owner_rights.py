@@ -17,18 +17,19 @@ from typing import Any, Final, final
 from zenlake.errors import LocalError
 from zenlake.keys.readable import ReadableKeys
 from zenlake.keys.rights import Rights, in_order
-from zenlake.lake.model.continuous_query import ContinuousQuery
+from zenlake.lake.model.continuous_query import ContinuousQuery, Kind
 from zenlake.lake.model.owner import OwningUser, words_of
 from zenlake.lake.query.visibility import published_by
 
-__all__ = ["LEASE_SECONDS", "MOST_ROUTERS", "OwnerRights", "may_drop", "may_try"]
+__all__ = ["LEASE_SECONDS", "MOST_ROUTERS", "ROOTS", "OwnerRights", "may_drop", "may_try"]
 
 LEASE_SECONDS: Final = 30.0
 """Seconds that the word of a router counts; a busy machine says it again within them."""
 MOST_ROUTERS: Final = 16
 """Routers beside one lake whose word counts at once."""
 
-ROOTS: Final = {"view": "@lake/views", "alert": "@lake/alerts"}
+ROOTS: Final[Mapping[Kind, str]] = {"view": "@lake/views", "alert": "@lake/alerts"}
+"""Below which key definitions are made, listed and dropped."""
 
 
 @final

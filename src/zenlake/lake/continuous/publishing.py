@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 from zenlake.errors import ZError
@@ -24,7 +24,7 @@ from zenlake.values import CongestionControl
 if TYPE_CHECKING:
     from zenlake.api.session import Session
 
-__all__ = ["ResultPublisher"]
+__all__ = ["Result", "ResultPublisher"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -34,6 +34,10 @@ MOST: Final = 10_000
 
 RECENT: Final = 30.0
 """Seconds within which it is noticed that a link is broken: three times a lease."""
+
+
+Result = tuple[str, str]
+"""A key and its value as JSON."""
 
 
 @final
@@ -46,10 +50,12 @@ class ResultPublisher:
         root: str,
         clock: Callable[[], float] = time.monotonic,
         may_put: Callable[[str], bool] = lambda key: True,
+        unsent: Iterable[Result] = (),
     ) -> None:
         """`root`: `view/NAME` or `alert/NAME`; without a session nothing is published.
 
-        `may_put` says of a key whether the owner may put it now.
+        `may_put` says of a key whether the owner may put it now, `unsent` is what an earlier
+        publisher of the same results could not send.
         """
         self.root = root
         self.published = 0
@@ -62,7 +68,7 @@ class ResultPublisher:
         self._clock = clock
         self._token = None if session is None else session.liveliness().declare_token(root)
         self._lock = threading.Lock()
-        self._waiting: deque[tuple[str, str]] = deque()
+        self._waiting: deque[Result] = deque(unsent)
         self._recent: deque[tuple[float, str, str]] = deque(maxlen=MOST)
         self._links: set[Any] = set() if session is None else set(session.info.links())
         #: Whether a link broke since results were published last.
@@ -72,6 +78,12 @@ class ResultPublisher:
     def waiting(self) -> int:
         """How many results wait for a router."""
         return len(self._waiting)
+
+    def unsent(self) -> list[Result]:
+        """Return what waits, and what may have been lost with a link."""
+        with self._lock:
+            again = [(key, text) for _, key, text in self._recent] if self._broken else []
+            return [*again, *self._waiting][-MOST:]
 
     def put(self, subject: str, result: Mapping[str, Any]) -> None:
         """Publish one result, now or when there is a router; the table has it in any case."""

@@ -28,7 +28,7 @@ from zenlake.errors import LocalError
 from zenlake.keys import intersects
 from zenlake.lake.continuous.alert_results import AlertResults, changed
 from zenlake.lake.continuous.owner_rights import OwnerRights
-from zenlake.lake.continuous.publishing import ResultPublisher
+from zenlake.lake.continuous.publishing import Result, ResultPublisher
 from zenlake.lake.continuous.query_shape import ResultShape, chunks_of, conditional, shape_of
 from zenlake.lake.continuous.result_table import MOST_ROWS, ResultTable, columns_of, flattened
 from zenlake.lake.continuous.table_stream import Position, TableRowsSource, TableStream, at
@@ -135,8 +135,12 @@ class RunningQuery:
         session: Session | None,
         aside: Path,
         rights: OwnerRights,
+        unsent: Sequence[Result] = (),
     ) -> None:
-        """Start it; raises if it cannot run. `rights`: what owners may do."""
+        """Start it; raises if it cannot run.
+
+        `rights`: what owners may do; `unsent`: results that an earlier life could not publish.
+        """
         self.definition = definition
         self._rights = rights
         self._demand_rights()
@@ -159,6 +163,7 @@ class RunningQuery:
             session,
             f"{definition.kind}/{definition.name}",
             may_put=lambda key: rights.may_put(definition.owner, key, time.monotonic()),
+            unsent=unsent,
         )
         try:
             keep = _kept(lake.config, f"{definition.kind}/{definition.name}/**")
