@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,15 @@ def test_too_many_are_refused() -> None:
         assert "no more" in client.ask("DeclareSubscriber", id=2, key="c", origin=2).body["why"]
         with WebSocket(service(bus).url) as second, pytest.raises(Refused, match="too many"):
             second.hear()
+
+
+def test_clients_of_one_address_leave_room_for_others() -> None:
+    with router(max_clients=4) as bus, ExitStack() as open_ones:
+        url = service(bus).url
+        for _ in range(3):
+            open_ones.enter_context(WebSocket(url)).ask("Ping")
+        with WebSocket(url) as fourth, pytest.raises(Refused, match="too many clients"):
+            fourth.hear()
 
 
 def test_an_open_address_without_users_is_refused() -> None:

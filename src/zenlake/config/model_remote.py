@@ -54,7 +54,9 @@ class RemoteApi:
         honoured_by=_REMOTE,
     )
     max_clients: Annotated[int, Whole("clients", 1)] = key(
-        1024, "How many clients are connected at a time.", honoured_by=_REMOTE
+        1024,
+        "How many clients are connected at a time; three quarters of them from one address.",
+        honoured_by=_REMOTE,
     )
     max_connections: Annotated[int, Whole("connections", 1)] = key(
         4096,

@@ -43,6 +43,7 @@ async def accept_connections(
         try:
             link, address = await loop.sock_accept(sock)
         except OSError as error:
+            connections.refused["descriptors"] += 1
             log.debug("no connection was accepted: %s", error)
             await asyncio.sleep(NO_DESCRIPTOR_SECONDS)
             continue

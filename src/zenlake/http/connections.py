@@ -67,7 +67,8 @@ class Connections:
         self.places = Shares(limits.connections)
         #: Bytes of requests and messages that are being read.
         self.memory = Shares(limits.buffered_bytes)
-        #: How many were refused or ended: head, malformed, slow, connections, address, memory, tls.
+        #: How many were refused or ended: head, malformed, slow, connections, address, memory, tls,
+        #: descriptors.
         self.refused: Counter[str] = Counter()
         self._seats: set[Seat] = set()
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from zenlake.http.shares import Shares, holder_of
 from zenlake.node.inspection import metrics
 from zenlake.remote.client import RemoteClient
 
@@ -72,9 +73,9 @@ class RemoteSockets:
     def __init__(
         self, session: Session, *, most: int, queue_bytes: int, max_declarations: int
     ) -> None:
-        """At most `most` clients; the others are bounds of each."""
+        """At most `most` clients, and three quarters of one address; else bounds of each."""
         self._session = session
-        self._most = most
+        self._places = Shares(most)
         self._queue_bytes = queue_bytes
         self._max_declarations = max_declarations
         self.clients: dict[str, RemoteClient] = {}
@@ -108,16 +109,23 @@ class RemoteSockets:
         if protocol:
             accepted["subprotocol"] = protocol
         await send(accepted)
-        if len(self.clients) >= self._most:
+        host, port = scope.get("client") or ("", 0)
+        holder = holder_of(host)
+        if not self._places.take(holder):
             self.refused["busy"] += 1
             await send({"type": "websocket.close", "code": BUSY, "reason": "too many clients"})
             return
-        host, port = scope.get("client") or ("", 0)
+        try:
+            await self._serve(user, f"{host}:{port}", receive, send)
+        finally:
+            self._places.give_back(holder)
+
+    async def _serve(self, user: User, place: str, receive: Receive, send: Send) -> None:
         client = RemoteClient(
             self._session,
             user,
             str(uuid.uuid4()),
-            f"{host}:{port}",
+            place,
             self._queue_bytes,
             self._max_declarations,
         )

@@ -225,7 +225,8 @@ HTTP_CUT = Metric(
     "http_connections_refused",
     "counter",
     "Connections that were refused or ended, by reason: head (too large), malformed, slow (a head "
-    "or the taking of an answer), connections (too many), address (too many of it), memory, tls.",
+    "or the taking of an answer), connections (too many), address (too many of it), memory, tls, "
+    "descriptors (the process has none).",
     ("at", "reason"),
 )
 HTTP_STREAMS = Metric("http_streams", "gauge", "Streams of events that are open.")
