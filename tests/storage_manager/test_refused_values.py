@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -175,6 +177,37 @@ def test_a_storage_that_is_not_open_makes_its_node_unwell(tmp_path: Path) -> Non
     with listening(mode='"router"', plugins=settings) as router:
         (trouble,) = service_troubles(router.runtime)
         assert trouble.startswith("storage 's' is not open: ")
+
+
+def test_a_disk_without_free_inodes_loses_nothing_and_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, free = Path.mkdir, threading.Event()
+
+    def mkdir(folder: Path, *args: object, **how: object) -> None:
+        if (tmp_path / "s") in folder.parents and not free.is_set() and not folder.exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+        make(folder, *args, **how)  # type: ignore[arg-type]
+
+    free.set()
+    settings = manager(s={"key_expr": "**", "volume": {"id": "fs", "dir": str(tmp_path / "s")}})
+    with listening(mode='"router"', plugins=settings) as router:
+        router.put("one/a", "1")
+        settled(router)
+        monkeypatch.setattr(Path, "mkdir", mkdir)
+        free.clear()
+        router.put("two/b", "2")
+        until(lambda: service_troubles(router.runtime))
+        (trouble,) = service_troubles(router.runtime)
+        assert "No space left on device" in trouble
+        assert values(router, "*/*") == {"one/a": "1", "two/b": "2"}
+    with listening(mode='"router"', plugins=settings) as router:
+        # What its records say is to be finished first, and cannot be.
+        (trouble,) = service_troubles(router.runtime)
+        assert trouble.startswith("storage 's' is not open: ")
+        free.set()
+        until(lambda: not service_troubles(router.runtime))
+        assert values(router, "*/*") == {"one/a": "1", "two/b": "2"}
 
 
 def test_a_value_that_one_replica_cannot_keep_is_asked_for_once(

@@ -50,6 +50,8 @@ __all__ = ["Replica", "ReplicaCounts"]
 
 #: How many events are in one query or reply of ours.
 MOST_EVENTS: Final = 1_000
+#: The last NTP64 there is.
+LAST: Final = (1 << 64) - 1
 #: How many deleted keys the log remembers; the older half is forgotten when there are more.
 MOST_DELETIONS: Final = 1_000_000
 
@@ -62,6 +64,8 @@ class ReplicaCounts:
     deletes: int = 0
     outside: int = 0
     """Events of keys that the storage does not store, or of no key at all."""
+    future: int = 0
+    """Events with a time that lies ahead of this clock; they are taken when it has come."""
     expired: int = 0
     """Events that are too old to be kept."""
     forgotten: int = 0
@@ -202,8 +206,17 @@ class Replica:
         """What to ask the replica with this digest, if anything."""
         return self.log.differences(digest, now)
 
-    def heard_reply(self, reply: AlignmentReply, value: Value | None) -> list[AlignmentQuery]:
-        """What to ask next of the replica that replied so; the value of a retrieval is applied."""
+    def heard_reply(
+        self, reply: AlignmentReply, value: Value | None, latest: int = LAST
+    ) -> list[AlignmentQuery]:
+        """What to ask next of the replica that replied so; the value of a retrieval is applied.
+
+        Args:
+            reply: What was replied.
+            value: That of a retrieval.
+            latest: The latest time (NTP64) that an event may have: one of the year 2100 would
+                stay the newest of its key.
+        """
         match reply:
             case DiscoveryReply():
                 return [All()]
@@ -214,17 +227,26 @@ class Replica:
                 parts = self.log.other_parts(found)
                 return [SubIntervals(parts)] if parts else []
             case EventsMetadata(events):
-                missing = [event for event in events if self.heard_event(event)]
+                missing = [event for event in events if self.heard_event(event, latest)]
                 return [
                     Events(tuple(missing[first : first + MOST_EVENTS]))
                     for first in range(0, len(missing), MOST_EVENTS)
                 ]
             case Retrieval(event):
-                self.apply(event, value)
+                if self._is_believed(event, latest):
+                    self.apply(event, value)
         return []
 
-    def heard_event(self, event: Event) -> bool:
+    def _is_believed(self, event: Event, latest: int) -> bool:
+        if event.time > latest or event.base_time > latest:
+            self.counts.future += 1
+            return False
+        return True
+
+    def heard_event(self, event: Event, latest: int = LAST) -> bool:
         """Whether the value of an event has to be asked for; a deletion is applied at once."""
+        if not self._is_believed(event, latest):
+            return False
         if event.action in (Action.DELETE, Action.DELETE_MANY):
             self.apply(event, None)
             return False

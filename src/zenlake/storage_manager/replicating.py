@@ -16,13 +16,15 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from zenlake.api.cancellation import CancellationToken
+from zenlake.clock import NTP64
 from zenlake.clock.backoff import Backoff
+from zenlake.clock.hlc import MAX_AHEAD_NS
 from zenlake.errors import DecodeError, ZError
 from zenlake.newest import Contents, Entry, Value
 from zenlake.replication import Action, Eras, Event, Replica
@@ -98,6 +100,8 @@ class _Known:
     heard: float
     digest: bytes | None
     differs: bool = False
+    unanswered: int = 0
+    """Alignments in a row in which it has not answered a question."""
 
 
 def eras_of(settings: StorageSettings) -> Eras:
@@ -229,6 +233,7 @@ class Replicating:
             "puts": learned.puts,
             "deletes": learned.deletes,
             "outside": learned.outside,
+            "future": learned.future,
             "expired": learned.expired,
             "forgotten": learned.forgotten,
             "malformed": counts.malformed,
@@ -313,8 +318,7 @@ class Replicating:
                     self._turn.wait()
                 if self._closed:
                     return
-                # The replica that was heard first; those heard again meanwhile keep their turn.
-                zid = waiting[0]
+                zid = _next_of(waiting, self._replicas)
                 known = self._replicas.pop(zid)
                 self._replicas[zid] = known
                 payload, known.digest = known.digest, None
@@ -329,7 +333,10 @@ class Replicating:
             known.differs = diff is not None
             if diff is not None:
                 self.counts.differences += 1
+                heard = self.counts.replies_heard
                 self._align(zid, diff, ALIGN_TIME)
+                answered = self.counts.replies_heard > heard
+                known.unanswered = 0 if answered else known.unanswered + 1
 
     def _begin(self, delay: float) -> None:
         """Take everything from the first replica that answers, if one does.
@@ -388,8 +395,9 @@ class Replicating:
                 continue
             whom = reply.zid if isinstance(reply, DiscoveryReply) else zid
             for piece, value in _pieces(reply, sample):
+                latest = int(NTP64.from_nanos(time.time_ns() + MAX_AHEAD_NS))
                 with self._lock:
-                    more = self.replica.heard_reply(piece, value)
+                    more = self.replica.heard_reply(piece, value, latest)
                     self._tell()
                 yield from ((whom, one) for one in more)
             if isinstance(query, Discovery):
@@ -480,6 +488,15 @@ class Replicating:
             self.aligner(self._zid), payload, encoding=encoding, attachment=encode_reply(reply)
         )
         self.counts.replies_sent += 1
+
+
+def _next_of(waiting: Sequence[str], replicas: Mapping[str, _Known]) -> str:
+    """Whose turn it is of replicas that wait, in the order in which they were heard.
+
+    Those go first that answered the last time: anybody can publish digests of replicas that are
+    not there, and each question that nobody answers takes its time.
+    """
+    return min(waiting, key=lambda zid: replicas[zid].unanswered)
 
 
 def _pieces(reply: AlignmentReply, sample: Sample) -> Iterator[tuple[AlignmentReply, Value | None]]:

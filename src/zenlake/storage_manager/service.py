@@ -134,7 +134,8 @@ class Storages:
         except (ZError, OSError) as error:
             self._refused[name] = str(error)
             log.error("storage '%s' is not open: %s", name, error)
-            if isinstance(error, VolumeUnreachable):
+            # What the system refuses now, it may give later: a disk without room or inodes.
+            if isinstance(error, VolumeUnreachable | OSError):
                 self._unreachable[name] = settings
                 self._try_again()
 
@@ -193,9 +194,9 @@ class Storages:
         why = ""
         try:
             storage = self._opened(name, settings)
-        except VolumeUnreachable as error:
+        except (VolumeUnreachable, OSError) as error:
             why = str(error)
-        except (ZError, OSError) as error:
+        except ZError as error:
             log.error("storage '%s' is not open: %s", name, error)
             why = str(error)
             with self._lock:

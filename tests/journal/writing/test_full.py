@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Literal
 
 import pytest
@@ -47,6 +48,28 @@ def test_rows_wait_until_there_is_room_and_none_is_lost() -> None:
     assert len(found) == 9
     assert writer.stats.dropped_rows == 0
     assert Log(disk).partitions[0].cut == 0
+
+
+def test_a_disk_without_free_inodes_takes_no_new_segment_and_loses_no_row() -> None:
+    disk = Disk()
+    writer = JournalWriter.open(
+        "disk", files=disk, fsync="1ms", on_full="block", segment_bytes=2000
+    )
+    writer.append(0, rows(["a"] * 3))
+    writer.flush(20)
+    disk.suffering["create"] = errno.ENOSPC
+    start = 3
+    while not writer.stats.full:  # until the segment is over
+        writer.append(0, rows(["a"] * 3, start=start))
+        start += 3
+        until(lambda: writer.stats.full or not writer.stats.queued_bytes)
+    disk.suffering.clear()
+    writer.flush(20)
+    assert not writer.stats.full
+    writer.close()
+    found = told(Journal(disk, "disk").scan())
+    assert found == [(i, "a", str(i).encode()) for i in range(start)]
+    assert writer.stats.dropped_rows == 0
 
 
 @pytest.mark.parametrize(("kind", "capacity"), [(Disk, 9000), (DirectDisk, 30_000)])
