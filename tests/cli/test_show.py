@@ -11,16 +11,10 @@ from hypothesis import strategies as st
 from zenlake.cli import options
 from zenlake.cli.get import Consolidation, Target
 from zenlake.cli.ping import percentile
-from zenlake.cli.show import (
-    MOST_TEXT,
-    MOST_UNPACKED,
-    escaped,
-    payload_facts,
-    readable,
-    unpacked,
-)
+from zenlake.cli.show import MOST_TEXT, MOST_UNPACKED, payload_facts, readable, unpacked
 from zenlake.values import CongestionControl, ConsolidationMode, QueryTarget
 from zenlake.values import Priority as Lane
+from zenlake.values.printable import printable
 
 
 @pytest.mark.parametrize(
@@ -58,7 +52,7 @@ def test_programs_get_every_byte(data: bytes) -> None:
 
 @given(st.text(max_size=40))
 def test_escaped_text_stays_in_its_line(text: str) -> None:
-    assert escaped(text).isprintable()
+    assert printable(text).isprintable()
 
 
 def test_the_choices_are_those_of_the_api() -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from zenlake.testing.network import Host, Network
 from zenlake.testing.strategies import messages
-from zenlake.transport.transcript import IN, OUT, Transcript, shown
+from zenlake.transport.transcript import IN, OUT, Transcript
+from zenlake.values.printable import printable
 from zenlake.wire.cursor import Writer
 from zenlake.wire.declared import network, transport
 from zenlake.wire.message import Message
@@ -126,4 +127,4 @@ def test_every_message_has_words(message: Message) -> None:
 
 
 def test_what_moves_a_cursor_is_shown_as_what_it_is() -> None:
-    assert shown("a\x1b[2Jb\n") == "a\\x1b[2Jb\\n"
+    assert printable("a\x1b[2Jb\n") == "a\\x1b[2Jb\\n"

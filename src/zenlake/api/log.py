@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+from typing import Any
 
-__all__ = ["init_log_from_env_or", "try_init_log_from_env"]
+from zenlake.values.printable import printable, printable_lines
+
+__all__ = ["LineFormatter", "init_log_from_env_or", "try_init_log_from_env"]
 
 #: The level of each word; Python has none below DEBUG of its own.
 LEVELS = {
@@ -18,6 +21,21 @@ LEVELS = {
     "off": logging.CRITICAL + 10,
 }
 VARIABLE = "RUST_LOG"
+
+
+class LineFormatter(logging.Formatter):
+    """Writes one line for each message, whatever keys and names of strangers are in it.
+
+    Only a traceback behind it has lines of its own.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        """Return a traceback."""
+        return printable_lines(super().formatException(ei))
 
 
 def try_init_log_from_env() -> None:
@@ -64,5 +82,5 @@ def _apply(text: str) -> None:
     root = logging.getLogger()
     if not root.handlers and not logging.getLogger("zenlake").handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         logging.getLogger("zenlake").addHandler(handler)

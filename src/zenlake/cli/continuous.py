@@ -11,6 +11,7 @@ from zenlake.cli.connection import note
 from zenlake.cli.lake_options import LAKE, AsJson, Where, configuration
 from zenlake.cli.own_spark import sparking
 from zenlake.cli.pages import group, page
+from zenlake.values.printable import json_text, printable
 
 __all__ = ["alert", "view"]
 
@@ -87,9 +88,9 @@ def _list(where: str, kind: str, as_json: bool) -> None:
             line += f"  {one['rows']:,} rows"
         if "raised" in one:
             line += f"  {one['raised']} raised, {one['pending']} pending"
-        typer.echo(f"{line}  {one['sql']}")
+        typer.echo(printable(f"{line}  {one['sql']}"))
         if one.get("why"):
-            typer.echo(f"  {one['why']}")
+            typer.echo(printable(f"  {one['why']}"))
 
 
 def _show(where: str, kind: str, name: str, as_json: bool) -> None:
@@ -103,7 +104,7 @@ def _show(where: str, kind: str, name: str, as_json: bool) -> None:
         return
     for fact, value in one.items():
         if value not in ("", None):
-            typer.echo(f"{fact:10} {value}")
+            typer.echo(printable(f"{fact:10} {value}"))
 
 
 def _drop(where: str, kind: str, name: str) -> None:
@@ -236,8 +237,8 @@ def try_alert(
         if as_json:
             typer.echo(json.dumps(change))
         else:
-            row = json.dumps(change["row"], ensure_ascii=False)
-            typer.echo(f"{change['time']}  {change['state']:7}  {change['key']}  {row}")
+            row = json_text(change["row"])
+            typer.echo(f"{change['time']}  {change['state']:7}  {printable(change['key'])}  {row}")
     if not as_json:
         times = sum(change["state"] == "raised" for change in reply["changes"])
         word = {0: "never", 1: "once", 2: "twice"}.get(times, f"{times} times")

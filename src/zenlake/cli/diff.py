@@ -11,6 +11,7 @@ import typer
 from zenlake.cli.connection import FAILED, NOBODY, ended_well, note
 from zenlake.cli.pages import examples
 from zenlake.cli.replay import From, Journal, Lake, To
+from zenlake.values.printable import json_text, printable
 
 if TYPE_CHECKING:
     from zenlake.keys import ResolvedRange
@@ -81,7 +82,6 @@ def diff(
     Compared are kind, payload, encoding and attachment of every sample. Ends with 0 if none
     differ, with 1 if some do, with 3 if neither window has a sample.
     """
-    import json
 
     from zenlake.replay.commands import range_at
     from zenlake.replay.differing import compare
@@ -107,7 +107,7 @@ def diff(
                     if not page.equal or page.near
                 },
             }  # fmt: skip
-            typer.echo(json.dumps(document, ensure_ascii=False))
+            typer.echo(json_text(document))
         else:
             _show(report, criterion)
         if not report.keys:
@@ -141,7 +141,7 @@ def _show(report: DifferenceReport, criterion: str) -> None:
 
     worst = [key for key, page in report.keys.items() if not page.equal or page.near]
     for key in sorted(worst, key=natural)[:MOST_SHOWN]:
-        typer.echo(f"{key}: {_line(report.keys[key])}")
+        typer.echo(f"{printable(key)}: {_line(report.keys[key])}")
     if len(worst) > MOST_SHOWN:
         note(f"… {len(worst) - MOST_SHOWN} more keys; --json has all")
     totals = report.totals()

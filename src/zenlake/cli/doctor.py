@@ -17,6 +17,7 @@ from zenlake.cli.machine import Finding
 from zenlake.cli.named_files import certificates
 from zenlake.cli.neighbourhood import free_port, multicast, routers, scouted
 from zenlake.cli.pages import examples
+from zenlake.values.printable import printable
 
 #: Where what was found begins in a line.
 INDENT = 18
@@ -52,11 +53,11 @@ def doctor(connection: Connection) -> None:
             continue
         word = paint(f"{finding.word:<4}", colours[finding.word])
         first, *rest = _wrapped(finding.found)
-        typer.echo(f"{word}  {finding.what:<12}{first}")
+        typer.echo(f"{word}  {finding.what:<12}{printable(first)}")
         remedy = _wrapped(finding.remedy) if finding.remedy else []
         rest += [f"{'  ' if number else '→ '}{line}" for number, line in enumerate(remedy)]
         for line in rest:
-            typer.echo(f"{'':<{INDENT}}{line}")
+            typer.echo(f"{'':<{INDENT}}{printable(line)}")
     if failed:
         raise typer.Exit(FAILED)
 

@@ -19,6 +19,8 @@ from contextlib import contextmanager
 
 import typer
 
+from zenlake.values.printable import printable_lines
+
 __all__ = [
     "FAILED",
     "INTERRUPTED",
@@ -69,7 +71,7 @@ class _Run:
 
 def note(text: str) -> None:
     """Tell the person at the terminal, beside the output proper."""
-    typer.echo(f"zenlake: {text}", err=True)
+    typer.echo(f"zenlake: {printable_lines(text)}", err=True)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import typer
 from zenlake.cli import quantities
 from zenlake.cli.connection import FAILED, ended_well, note, until_interrupted
 from zenlake.cli.pages import group, page
+from zenlake.values.printable import json_text, printable
 
 if TYPE_CHECKING:
     from zenlake.journal.reading.reader import Journal
@@ -94,7 +95,7 @@ def cat(
             for row in batch.to_pylist():
                 if as_json:
                     facts = {"partition": partition} | row_facts(row)
-                    typer.echo(json.dumps(facts, ensure_ascii=False))
+                    typer.echo(json_text(facts))
                 else:
                     typer.echo(row_line(row))
 
@@ -147,7 +148,7 @@ def verify(folder: Folder, as_json: AsJson = False) -> None:
                     f"{totals['duplicates']} duplicates, {totals['unprovable_rows']} unprovable"
                 )
             for problem in verdict.problems:
-                typer.echo(f"  {problem}")
+                typer.echo(printable(f"  {problem}"))
         if not verdict.sound:
             raise typer.Exit(FAILED)
 

@@ -13,6 +13,7 @@ import typer
 
 from zenlake.cli.lake_options import LAKE, AsJson, ConfigFile, Journals, Where, choose_lake
 from zenlake.cli.pages import examples
+from zenlake.values.printable import printable
 
 __all__ = ["lake_status", "lake_tables"]
 
@@ -56,9 +57,9 @@ def lake_status(
     typer.echo(f"disk        {live:,.1f} MB in use, {total:,.1f} MB in all")
     if status.error is not None and status.error_at is not None:
         when = datetime.fromtimestamp(status.error_at)
-        typer.echo(f"last error  {when:%Y-%m-%d %H:%M:%S} {status.error}")
+        typer.echo(f"last error  {when:%Y-%m-%d %H:%M:%S} {printable(str(status.error))}")
     for problem in status.problems:
-        typer.echo(f"problem     {problem}")
+        typer.echo(printable(f"problem     {problem}"))
 
 
 @examples("zenlake lake tables", "zenlake lake tables --ros")
@@ -87,16 +88,16 @@ def lake_tables(
     shared = set.intersection(*(set(one.items()) for one in topics)) if len(topics) > 1 else set()
     for name, fields in columns.items():
         said = tables[name].described
-        typer.echo(f"{name}  ({said})" if said else name)
+        typer.echo(printable(f"{name}  ({said})" if said else name))
         is_topic = said.startswith(DESCRIBED)
         for column, kind in fields.items():
             if not is_topic or (column, kind) not in shared:
-                typer.echo(f"  {column:<20} {kind}")
+                typer.echo(printable(f"  {column:<20} {kind}"))
     if shared:
         typer.echo("every topic of ROS 2 also has")
         for column, kind in topics[0].items():
             if (column, kind) in shared:
-                typer.echo(f"  {column:<20} {kind}")
+                typer.echo(printable(f"  {column:<20} {kind}"))
 
 
 def _columns(lines: Sequence[tuple[str, ...]]) -> None:

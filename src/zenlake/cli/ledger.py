@@ -81,7 +81,8 @@ def _report(connection: Connection, folder: str | None, name: str | None) -> Map
 
 def page(report: Mapping[str, Any], width: int, only_totals: bool = False) -> list[str]:
     """The report for people: a line for each source, what is missing, and the totals."""
-    from zenlake.cli.show import elided, escaped
+    from zenlake.cli.show import elided
+    from zenlake.values.printable import printable
 
     # A source is an id and a number: its beginning tells it from others.
     room = max(16, width - 62)
@@ -92,7 +93,7 @@ def page(report: Mapping[str, Any], width: int, only_totals: bool = False) -> li
         name, _, number = source["source"].rpartition(":")
         shown = f"{name[:SHORT]}:{number}" if len(name) > SHORT else source["source"]
         counts = [str(source[field]) for field in FIELDS]
-        lines.append(_row(shown, counts, elided(escaped(source["key"]), room)))
+        lines.append(_row(shown, counts, elided(printable(source["key"]), room)))
         gaps = [f"{a}..{b}" if a != b else str(a) for a, b in source["gaps"]]
         if gaps:
             lines.append(f"  missing {', '.join(gaps[:10])}{' …' if len(gaps) > 10 else ''}")
@@ -111,7 +112,9 @@ def page(report: Mapping[str, Any], width: int, only_totals: bool = False) -> li
             if only_totals
             else sorted(unprovable.items(), key=lambda item: (-item[1], natural(item[0])))
         )
-        lines += [f"  {count:>9}  {elided(escaped(key), width - 13)}" for key, count in ranked[:20]]
+        lines += [
+            f"  {count:>9}  {elided(printable(key), width - 13)}" for key, count in ranked[:20]
+        ]
         if len(ranked) > 20:
             lines.append(f"  and {len(ranked) - 20} more keys")
     for reason, count in report["drops"].items():

@@ -76,7 +76,8 @@ def sub(
 
 def _get(session: Session, connection: Connection, key: str, timeout: float) -> None:
     from zenlake.cli.patience import WaitNotice, nobody
-    from zenlake.cli.show import escaped, print_json, readable
+    from zenlake.cli.show import print_json, readable
+    from zenlake.values.printable import printable
 
     alive, errors = 0, 0
     with WaitNotice("waiting for replies") as waiting:
@@ -92,7 +93,7 @@ def _get(session: Session, connection: Connection, key: str, timeout: float) -> 
                 if connection.as_json:
                     print_json({"alive": False, "error": said})
                 else:
-                    note(f"an error for a reply: {escaped(said)}")
+                    note(f"an error for a reply: {printable(said)}")
     if alive:
         return
     if errors:
@@ -102,10 +103,11 @@ def _get(session: Session, connection: Connection, key: str, timeout: float) -> 
 
 
 def _tell(connection: Connection, key: str, alive: bool) -> None:
-    from zenlake.cli.show import escaped, paint, print_json
+    from zenlake.cli.show import paint, print_json
+    from zenlake.values.printable import printable
 
     if connection.as_json:
         print_json({"key": key, "alive": alive})
         return
     word = paint("alive", "green") if alive else paint("gone", "red")
-    typer.echo(f"{word} {paint(escaped(key), 'cyan')}")
+    typer.echo(f"{word} {paint(printable(key), 'cyan')}")

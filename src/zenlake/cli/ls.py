@@ -25,8 +25,9 @@ def ls(connection: Connection, key: KeyArgument = "**") -> None:
     Asks the admin spaces of the nodes that can be reached; ends with 3 if none answers.
     """
     from zenlake.cli.admin_space import keyspace, shown_nodes
-    from zenlake.cli.show import escaped, paint, print_json
+    from zenlake.cli.show import paint, print_json
     from zenlake.keys import check
+    from zenlake.values.printable import printable
 
     check(key)
     with connection.session() as session:
@@ -37,5 +38,5 @@ def ls(connection: Connection, key: KeyArgument = "**") -> None:
         if connection.as_json:
             print_json(facts.facts())
         else:
-            name = escaped(facts.key)
+            name = printable(facts.key)
             typer.echo(f"{paint(name, 'cyan')}{' ' * (wide - len(name))}  {facts.words()}")

@@ -127,14 +127,15 @@ def _report(
 
 def table(heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], width: int) -> list[str]:
     """A line for each key under a line of heads, each at most `width` wide."""
-    from zenlake.cli.show import elided, escaped
+    from zenlake.cli.show import elided
+    from zenlake.values.printable import printable
 
     sizes = [
         max(len(head), 8, *[len(cells[number]) for _, cells in rows])
         for number, head in enumerate(heads)
     ]
     room = max(12, width - sum(sizes) - 2 * len(sizes))
-    names = [elided(escaped(key), room) for key, _ in rows]
+    names = [elided(printable(key), room) for key, _ in rows]
     wide = max(len("KEY"), *[len(name) for name in names])
 
     def line(name: str, cells: Sequence[str]) -> str:

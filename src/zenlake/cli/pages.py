@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from zenlake.cli.ending import REFUSED, ended_well
+from zenlake.values.printable import printable_lines
 
 __all__ = ["Program", "add", "examples", "group", "page"]
 
@@ -116,10 +117,10 @@ def _refused(error: Any) -> int:
     context = getattr(error, "ctx", None)
     message = error.format_message()
     if context is None:
-        typer.echo(f"zenlake: {message}", err=True)
+        typer.echo(f"zenlake: {printable_lines(message)}", err=True)
     elif message == context.get_help():  # nothing was asked for
         typer.echo(message, err=True)
     else:
         path = context.command_path
-        typer.echo(f"{path}: {message.rstrip('.')}; see {path} --help", err=True)
+        typer.echo(f"{path}: {printable_lines(message.rstrip('.'))}; see {path} --help", err=True)
     return REFUSED

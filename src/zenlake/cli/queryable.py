@@ -68,14 +68,15 @@ def _under(key: str, query: Query) -> str:
 
 
 def _line(query: Query) -> str:
-    from zenlake.cli.show import aside, escaped, paint, readable
+    from zenlake.cli.show import aside, paint, readable
+    from zenlake.values.printable import printable
 
     about = []
     if query.payload is not None:
         about.append(f"payload {readable(query.payload.to_bytes())}")
     if query.attachment is not None:
         about.append(f"attachment {readable(query.attachment.to_bytes())}")
-    return f"{paint('query', 'yellow')} {paint(escaped(str(query.selector)), 'cyan')}" + aside(
+    return f"{paint('query', 'yellow')} {paint(printable(str(query.selector)), 'cyan')}" + aside(
         about
     )
 

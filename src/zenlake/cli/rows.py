@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from zenlake.cli.show import aside, escaped, paint, payload_facts, readable, size_of, unpacked
+from zenlake.cli.show import aside, paint, payload_facts, readable, size_of, unpacked
 from zenlake.recorded.encoding import recorded_text
 from zenlake.recorded.words import KINDS, source_text
+from zenlake.values.printable import printable
 
 ORIGINS = ("heard", "healed", "imported")
 
@@ -37,11 +38,11 @@ def row_facts(row: dict[str, Any]) -> dict[str, object]:
 def row_line(row: dict[str, Any]) -> str:
     """A row for people."""
     kind = KINDS[row["kind"]]
-    key = paint(escaped(row["key"]), "cyan")
+    key = paint(printable(row["key"]), "cyan")
     line = f"{row['offset']:>10} {paint(kind, 'red' if row['kind'] else 'green')} {key}"
     about = [] if row["kind"] else [size_of(row["value"])]
     if not row["kind"]:
-        encoding = escaped(_encoding(row))
+        encoding = printable(_encoding(row))
         plain = unpacked(row["value"], encoding)
         line += f": {readable(row['value'] if plain is None else plain)}"
         about += [] if encoding == "zenoh/bytes" else [encoding]

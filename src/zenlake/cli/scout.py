@@ -71,7 +71,8 @@ def scout(
 
 
 def _tell(hello: Hello, as_json: bool) -> None:
-    from zenlake.cli.show import escaped, paint, print_json
+    from zenlake.cli.show import paint, print_json
+    from zenlake.values.printable import printable
 
     if as_json:
         print_json(
@@ -82,7 +83,7 @@ def _tell(hello: Hello, as_json: bool) -> None:
             }
         )
         return
-    where = ", ".join([escaped(locator) for locator in hello.locators]) or "nowhere to connect to"
+    where = ", ".join([printable(locator) for locator in hello.locators]) or "nowhere to connect to"
     typer.echo(
         f"{paint(f'{hello.whatami!s:<6}', 'green')} {paint(str(hello.zid), 'cyan')}  {where}"
     )

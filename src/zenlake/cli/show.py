@@ -6,11 +6,12 @@ Payloads are written by strangers: nothing of them reaches a terminal that could
 from __future__ import annotations
 
 import base64
-import json
 import os
 from typing import TYPE_CHECKING
 
 import typer
+
+from zenlake.values.printable import json_text, printable
 
 if TYPE_CHECKING:
     from zenlake.api.reply import Reply
@@ -40,15 +41,6 @@ def text_of(data: bytes) -> str | None:
     return None
 
 
-def escaped(text: str) -> str:
-    """Text in one line, without anything that moves a cursor."""
-    if text.isprintable():
-        return text
-    return "".join(
-        [mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text]
-    )
-
-
 def elided(text: str, wide: int) -> str:
     """Text of at most that width: the middle goes, since keys differ at both ends."""
     if len(text) <= wide:
@@ -62,7 +54,7 @@ def readable(data: bytes) -> str:
     text = text_of(data)
     if text is None:
         return f"0x{data[:MOST_HEX].hex()}{'…' if len(data) > MOST_HEX else ''}"
-    return escaped(text[:MOST_TEXT]) + ("…" if len(text) > MOST_TEXT else "")
+    return printable(text[:MOST_TEXT]) + ("…" if len(text) > MOST_TEXT else "")
 
 
 def unpacked(data: bytes, encoding: str) -> bytes | None:
@@ -123,7 +115,7 @@ def sample_line(sample: Sample) -> str:
     """A sample for people."""
     data = sample.payload.to_bytes()
     kind = sample.kind.name.lower()
-    key = paint(escaped(str(sample.key_expr)), "cyan")
+    key = paint(printable(str(sample.key_expr)), "cyan")
     about: list[str] = []
     line = f"{paint(kind, 'green' if kind == 'put' else 'red')} {key}"
     if kind == "put":
@@ -168,7 +160,7 @@ def reply_line(reply: Reply) -> str:
 
 def described(encoding: Encoding) -> list[str]:
     """An encoding, unless it says nothing."""
-    name = escaped(str(encoding))
+    name = printable(str(encoding))
     return [] if name == "zenoh/bytes" else [name]
 
 
@@ -200,4 +192,4 @@ def paint(text: str, colour: str) -> str:
 
 def print_json(facts: dict[str, object]) -> None:
     """One JSON object on a line of its own."""
-    typer.echo(json.dumps(facts, ensure_ascii=False))
+    typer.echo(json_text(facts))

@@ -21,6 +21,7 @@ from zenlake.cli.connection import note
 from zenlake.cli.lake_options import LAKE, Conf, Master, Where
 from zenlake.cli.own_spark import Announcing, sparking
 from zenlake.cli.pages import examples
+from zenlake.values.printable import json_text, printable_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,7 +138,7 @@ def sql(
     if plot:
         from zenlake.cli.plot import drawn
 
-        typer.echo(drawn(answered))
+        typer.echo(printable_lines(drawn(answered)))
     elif form is Format.ARROW:
         _arrow(answered)
     elif form is Format.TABLE:
@@ -297,9 +298,9 @@ def _shown(value: object) -> str:
         from zenlake.lake.model.json_values import plain
 
         return json.dumps(plain(value), ensure_ascii=False)
-    from zenlake.cli.show import escaped
+    from zenlake.values.printable import printable
 
-    return escaped(str(value).replace("\n", "⏎"))
+    return printable(str(value).replace("\n", "⏎"))
 
 
 def _lines(answer: pa.Table, form: Format) -> None:
@@ -314,7 +315,7 @@ def _lines(answer: pa.Table, form: Format) -> None:
         out.writerows(rows)
         return
     for row in rows:
-        typer.echo(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False))
+        typer.echo(json_text(dict(zip(names, row, strict=True))))
 
 
 def _arrow(answer: pa.Table) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 import typer
 
 from zenlake.cli.connection import note
+from zenlake.values.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,10 +104,10 @@ class Shell:
         tables = self._tables()
         if not table:
             for name, columns in sorted(tables.items()):
-                typer.echo(f"{name:<16} {', '.join(columns)}"[:200])
+                typer.echo(printable(f"{name:<16} {', '.join(columns)}"[:200]))
         elif table in tables:
             for column, kind in tables[table].items():
-                typer.echo(f"{column:<20} {kind}")
+                typer.echo(printable(f"{column:<20} {kind}"))
         else:
             typer.echo(f"there is no table '{table}'; there are {', '.join(sorted(tables))}")
 
@@ -119,16 +120,16 @@ class Shell:
         try:
             answered = self._answer(query, None if self.plot else self._limit + 1)
         except ZError as error:
-            typer.echo(f"{error}", err=True)
+            typer.echo(printable_lines(str(error)), err=True)
             return
         took = time.monotonic() - began
         try:
             if self.plot:
-                typer.echo(drawn(answered))
+                typer.echo(printable_lines(drawn(answered)))
             else:
                 show_table(answered, self._limit)
         except ZError as error:
-            typer.echo(f"{error}", err=True)
+            typer.echo(printable_lines(str(error)), err=True)
         if self.timing:
             typer.echo(f"{answered.num_rows} rows in {took:.3f} s")
 

@@ -74,8 +74,10 @@ def status(
         else:
             from rich.console import Console
 
+            from zenlake.values.printable import printable_lines
+
             width = Console().width if sys.stdout.isatty() else 200
-            typer.echo("\n".join(screen(current, width)))
+            typer.echo(printable_lines("\n".join(screen(current, width))))
         for reason in current.reasons:
             note(reason)
         if current.health is Health.UNWELL:

@@ -14,6 +14,7 @@ import typer
 
 from zenlake.cli.connection import FAILED, NOBODY, Connection, ended_well, networked, note
 from zenlake.cli.pages import group, page
+from zenlake.values.printable import printable
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -57,14 +58,13 @@ def ls(connection: Connection) -> None:
         if connection.as_json:
             typer.echo(json.dumps({"router": router, "name": name, **status}))
         elif "keys" not in status:
-            typer.echo(f"{name}  not open: {status['failure']}")
+            typer.echo(printable(f"{name}  not open: {status['failure']}"))
         else:
             waiting = f", {status['waiting']} waiting" if status["waiting"] else ""
             dropped = f", {status['dropped']} dropped" if status["dropped"] else ""
             failure = f", failing: {status['failure']}" if status["failure"] else ""
-            typer.echo(
-                f"{name}  {status['key_expr']}  {status['keys']} keys{waiting}{dropped}{failure}"
-            )
+            keys = f"{status['key_expr']}  {status['keys']} keys"
+            typer.echo(printable(f"{name}  {keys}{waiting}{dropped}{failure}"))
 
 
 @page(
@@ -173,13 +173,13 @@ def get(connection: Connection, name: Name) -> None:
 
     Ends with 3 if there is no such storage.
     """
-    from zenlake.cli.show import reply_facts, reply_line
+    from zenlake.cli.show import print_json, reply_facts, reply_line
 
     with connection.session() as session:
         expr = _expr_of(session, connection, name)
         for reply in session.get(expr):
             if connection.as_json:
-                typer.echo(json.dumps(reply_facts(reply), ensure_ascii=False))
+                print_json(reply_facts(reply))
             else:
                 typer.echo(reply_line(reply))
 
@@ -297,7 +297,7 @@ def verify(
             opened.close()
         problems += [f"{key}: its value cannot be read" for key in missing]
         for problem in problems:
-            typer.echo(problem)
+            typer.echo(printable(problem))
         typer.echo(f"{len(keys)} keys: {'NOT SOUND' if problems else 'sound'}")
         if problems:
             raise typer.Exit(FAILED)

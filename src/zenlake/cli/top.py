@@ -283,7 +283,8 @@ def drawn(
     height: int | None = None,
 ) -> list[str]:
     """What is shown: lines of at most `width`, and at most `height` of them."""
-    from zenlake.cli.show import elided, escaped, scaled
+    from zenlake.cli.show import elided, scaled
+    from zenlake.values.printable import printable
 
     flows = rates(before, after, order)
     shown_sessions = sorted(
@@ -308,7 +309,7 @@ def drawn(
     most = rows if len(flows) <= rows else rows - 1
     for key, who, flow in flows[:most]:
         lines.append(
-            f"{elided(escaped(key), wide):<{wide}}  {called.get(who, who[:NAME]):<{NAME}}  "
+            f"{elided(printable(key), wide):<{wide}}  {called.get(who, who[:NAME]):<{NAME}}  "
             f"{flow.samples:>9.1f}  {scaled(flow.size):>9}  {flow.total:>9}"
         )
     if len(flows) > most:
@@ -339,7 +340,7 @@ def drawn(
         ]
         for (node, reason, key), a_second, total in lost[:told]:
             lines.append(
-                f"{elided(escaped(key), wide):<{wide}}  {called.get(node, node[:NAME]):<{NAME}}  "
+                f"{elided(printable(key), wide):<{wide}}  {called.get(node, node[:NAME]):<{NAME}}  "
                 f"{reason:<{WHY}}  {a_second:>9.1f}  {total:>9}"
             )
         if len(lost) > told:

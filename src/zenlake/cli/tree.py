@@ -59,14 +59,15 @@ class KeyBranch:
 
     def lines(self, before: str = "") -> list[str]:
         """The drawing."""
-        from zenlake.cli.show import escaped, paint
+        from zenlake.cli.show import paint
+        from zenlake.values.printable import printable
 
         drawn: list[str] = []
         for number, (chunk, branch) in enumerate(self.below.items(), 1):
             last = number == len(self.below)
             words = "" if branch.facts is None else f"  {branch.facts.words()}"
             drawn.append(
-                f"{before}{'└── ' if last else '├── '}{paint(escaped(chunk), 'cyan')}{words}"
+                f"{before}{'└── ' if last else '├── '}{paint(printable(chunk), 'cyan')}{words}"
             )
             drawn += branch.lines(before + ("    " if last else "│   "))
         return drawn

@@ -9,6 +9,7 @@ import typer
 
 from zenlake.cli.connection import FAILED, Connection, networked
 from zenlake.cli.pages import examples
+from zenlake.values.printable import printable
 
 Plain = dict[str, Any]
 
@@ -53,8 +54,8 @@ def why(
     else:
         for stage, word, text in verdict.lines:
             colour = {"ok": "green", "stop": "red", "note": "yellow"}[word]
-            typer.echo(f"{paint(f'{word:<4}', colour)}  {stage:<16}{text}")
-        typer.echo(verdict.sentence())
+            typer.echo(f"{paint(f'{word:<4}', colour)}  {stage:<16}{printable(text)}")
+        typer.echo(printable(verdict.sentence()))
     if verdict.stopped:
         raise typer.Exit(FAILED)
 

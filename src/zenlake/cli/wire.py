@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zenlake.cli.pages import examples
+from zenlake.values.printable import json_text
 
 if TYPE_CHECKING:
     from zenlake.wire.dissector.dissect import Dissection
@@ -57,7 +57,7 @@ def wire(
     data = read_hex(_given(hex or []))
     dissection = _dissect(data, asked[0].removeprefix("--") if asked else "")
     if as_json:
-        typer.echo(json.dumps(dissection.to_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json_text(dissection.to_dict(), indent=2))
     elif sys.stdout.isatty():
         _print_in_colour(dissection)
     else:

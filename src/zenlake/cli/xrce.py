@@ -10,6 +10,7 @@ import typer
 
 from zenlake.cli.connection import NOBODY, ended_well, note, until_interrupted
 from zenlake.cli.pages import group, page
+from zenlake.values.printable import printable
 
 if TYPE_CHECKING:
     from zenlake.xrce_io.client import Session
@@ -69,13 +70,14 @@ def _resource(key: str, partition: str | None) -> str:
 
 
 def _tell(name: str, payload: bytes, as_json: bool) -> None:
-    from zenlake.cli.show import escaped, print_json
+    from zenlake.cli.show import print_json
+    from zenlake.values.printable import printable
 
     text = payload.decode("utf-8", "backslashreplace")
     if as_json:
         print_json({"name": name, "payload": text, "bytes": len(payload)})
     else:
-        typer.echo(f"{escaped(name) or '(no name)'}: {escaped(text)}")
+        typer.echo(f"{printable(name) or '(no name)'}: {printable(text)}")
 
 
 @page(xrce, "pub", "zenlake xrce pub -k /house/light -p on -n 10",
@@ -223,7 +225,9 @@ def scout(
             if as_json:
                 print_json({"address": one.address, "is": kinds, "locators": list(one.locators)})
             else:
-                typer.echo(f"{' '.join(kinds)} at {one.address}  {'  '.join(one.locators)}")
+                typer.echo(
+                    printable(f"{' '.join(kinds)} at {one.address}  {'  '.join(one.locators)}")
+                )
         if not nodes:
             note(f"nobody answered: asked {connect or SCOUTING} for {timeout:g} s")
             raise typer.Exit(NOBODY)

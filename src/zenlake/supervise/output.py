@@ -20,6 +20,7 @@ from zenlake.supervise.compiling import Compilation
 from zenlake.supervise.screen import compiling, line, screen
 from zenlake.supervise.status import Health, Status
 from zenlake.supervise.throttle import Line
+from zenlake.values.printable import printable_lines
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -114,7 +115,7 @@ class Output:
             if fact is None:
                 return
             text = json.dumps(fact)
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(printable_lines(text) + "\n")
         sys.stdout.flush()
 
     def _live(self) -> None:
@@ -126,7 +127,7 @@ class Output:
             while not self._ended():
                 message = self._next(REFRESH)
                 while message is not None:
-                    console.print(message[0], markup=False)
+                    console.print(printable_lines(message[0]), markup=False)
                     message = None if self._waiting.empty() else self._next(0.0)
                 self._look_at_compiler()
                 self._draw(live, console.width)

@@ -13,6 +13,7 @@ from zenlake.clock import ZenohId
 from zenlake.errors import DecodeError, ZError
 from zenlake.transport.compress import Lz4
 from zenlake.transport.handshake import REASONS
+from zenlake.values.printable import printable
 from zenlake.wire.codec_declare import (
     DeclareFinal,
     DeclareKeyExpr,
@@ -177,9 +178,9 @@ class Transcript:
     def _key(self, direction: int, scope: int, mine: bool, suffix: str) -> str:
         """The complete key, if the number of its prefix is known."""
         if not scope:
-            return shown(suffix)
+            return printable(suffix)
         keys = self._sides[direction if mine else 1 - direction].keys
-        return shown(keys.get(scope, f"<{scope}>") + suffix)
+        return printable(keys.get(scope, f"<{scope}>") + suffix)
 
     def _words(self, direction: int, message: Message) -> str:
         if isinstance(message, Push):
@@ -188,7 +189,7 @@ class Transcript:
         if isinstance(message, Request):
             key = self._key(direction, message.scope, message.sender_mapping, message.suffix)
             parameters = message.body.parameters
-            selector = f"{key}?{shown(parameters)}" if parameters else key
+            selector = f"{key}?{printable(parameters)}" if parameters else key
             return f"query {message.id}: {selector} of {TARGETS[min(message.target, 2)]}"
         if isinstance(message, Response):
             key = self._key(direction, message.scope, message.sender_mapping, message.suffix)
@@ -261,12 +262,3 @@ def _value(body: Put | Del) -> str:
 
 def _size(body: Put | Del) -> str:
     return f" {len(body.payload)} B" if isinstance(body, Put) else ""
-
-
-def shown(text: str) -> str:
-    """Text from a stranger, in one line and without anything that moves a cursor."""
-    if text.isprintable():
-        return text
-    return "".join(
-        mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text
-    )

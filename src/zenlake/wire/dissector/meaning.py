@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from zenlake.clock.ntp64 import NTP64
 from zenlake.values.encoding import ENCODING_NAMES
+from zenlake.values.printable import printable
 from zenlake.wire.declared.attributes import explicit_flags
 from zenlake.wire.declared.schema import (
     REQUIRED,
@@ -283,10 +284,7 @@ def preview(data: bytes) -> str:
 def quoted(text: str, most: int = 60) -> str:
     """Text in quotes, cut to a readable length, with nothing in it that moves a cursor."""
     cut = text if len(text) <= most else text[: most - 1]
-    safe = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in cut.replace("\\", "\\\\").replace('"', '\\"')
-    )
+    safe = printable(cut.replace("\\", "\\\\").replace('"', '\\"'))
     return f'"{safe}"' + ("" if cut == text else " …")
 
 
