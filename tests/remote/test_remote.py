@@ -17,6 +17,7 @@ from bench.macro.certificate import settings
 from tests.api.sessions import listening
 from tests.remote.wsclient import Refused, WebSocket
 from tests.waiting import until
+from zenlake.admin.reload import change
 from zenlake.errors import LocalError
 from zenlake.remote import RemoteApiService
 from zenlake.remote.fields import RemoteEncoding
@@ -176,6 +177,14 @@ def test_users_show_tokens_and_rules_hold(tmp_path: Path) -> None:
             client.tell("Put", key="no/a", payload=b"x", encoding=PLAIN, **BARE, qos=0xA5)
             client.tell("Put", key="ok/a", payload=b"y", encoding=PLAIN, **BARE, qos=0xA5)
             assert decode(client.hear(), FROM_SERVER).body["sample"].payload == b"y"
+            # Rules that change are obeyed by those who are connected.
+            rules["default_permission"] = "allow"
+            change(bus.runtime, "access_control", json.dumps(rules))
+            assert client.ask("DeclareSubscriber", id=1, key="no/**", origin=2).kind.name == "Ok"
+            rules["default_permission"] = "deny"
+            change(bus.runtime, "access_control", json.dumps(rules))
+            again = client.ask("DeclareSubscriber", id=2, key="no/**", origin=2)
+            assert "for user 'ada'" in again.body["why"]
 
 
 def test_too_many_are_refused() -> None:
