@@ -119,6 +119,9 @@ def test_an_alert_is_tried_by_those_who_may_read_all_that_its_owner_may() -> Non
     assert may_try(NO_SECRETS.readable, VIEW)
     assert not may_try(but("robot/**"), VIEW)
     assert not may_try(NO_SECRETS.readable, replace(VIEW, owner=None))
+    # As much of the samples, but not what it publishes.
+    blind = replace(VIEW, owner=OwningUser("eve", Rights(but("view/**"))))
+    assert not may_try(but("view/**"), blind)
     # A router on the way says it again.
     twice = ReadableKeys(NO_SECRETS.readable.demands * 2)
     assert may_try(twice, VIEW)

@@ -113,8 +113,10 @@ def may_drop(asker: OwningUser | None, definition: ContinuousQuery) -> bool:
 def may_try(readable: ReadableKeys, definition: ContinuousQuery) -> bool:
     """Whether an asker who may read these keys may see what an alert would have found.
 
-    All that its owner may read must be readable to the asker.
+    All that its owner may read must be readable to the asker, and so must what it publishes.
     """
+    if not readable.lets(published_by(definition.kind, definition.name)):
+        return False
     owner = definition.owner
     sees = () if owner is None else in_order(owner.rights.readable).demands
     return {*in_order(readable).demands} <= {*sees}
