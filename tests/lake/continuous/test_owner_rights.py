@@ -16,6 +16,7 @@ from zenlake.lake.continuous.definitions import asked
 from zenlake.lake.continuous.owner_rights import (
     LEASE_SECONDS,
     MOST_ROUTERS,
+    SUPERSEDED_SECONDS,
     OwnerRights,
     may_drop,
     may_try,
@@ -102,6 +103,17 @@ def test_of_several_routers_each_takes_away_and_none_adds() -> None:
     with pytest.raises(LocalError, match="routers tell"):
         tell(book, ALL_RIGHTS, 100.0, "one more")
     tell(book, ALL_RIGHTS, 200.0, "one more")  # the others have long been silent
+
+
+def test_a_router_that_was_started_again_speaks_for_itself_alone() -> None:
+    book = told(NO_SECRETS, at=100.0, router="before")
+    tell(book, None, 103.0, "after")  # without this user
+    tell(book, None, 104.0, "after")
+    assert book.hindrance(VIEW, 104.0) == ""  # two routers may know different users
+    tell(book, None, 100.1 + SUPERSEDED_SECONDS, "after")
+    assert "is not known" in book.hindrance(VIEW, 106.0)
+    tell(book, NO_SECRETS, 107.0, "after")
+    assert book.hindrance(VIEW, 107.0) == ""
 
 
 def test_a_user_drops_what_is_theirs_and_the_unrestricted_drop_all() -> None:

@@ -378,12 +378,16 @@ class ContinuousQueries:
                 # What it would still keep or publish was found with rights that it has no more.
                 running.publisher.close()
                 running.results.end()
-                running.stop(stuck=True)
+                ended = running.stop(stuck=True)
                 with self._lock:
-                    if self._running.get(name) is running:
-                        del self._running[name]
+                    if self._running.get(name) is not running:
+                        continue  # dropped meanwhile
+                    del self._running[name]
+                    if ended:
                         self._unsent[name] = running.publisher.unsent()
                         self._hold(definition, why or running.why)
+                    else:
+                        self._stopped(definition, f"{why or running.why}; Spark does not end it")
             elif running is None:
                 with self._lock:
                     if name in self._held and name in self._definitions.all():

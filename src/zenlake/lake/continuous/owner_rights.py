@@ -21,10 +21,23 @@ from zenlake.lake.model.continuous_query import ContinuousQuery, Kind
 from zenlake.lake.model.owner import OwningUser, words_of
 from zenlake.lake.query.visibility import published_by
 
-__all__ = ["LEASE_SECONDS", "MOST_ROUTERS", "ROOTS", "OwnerRights", "may_drop", "may_try"]
+__all__ = [
+    "LEASE_SECONDS",
+    "MOST_ROUTERS",
+    "ROOTS",
+    "SUPERSEDED_SECONDS",
+    "OwnerRights",
+    "may_drop",
+    "may_try",
+]
 
 LEASE_SECONDS: Final = 30.0
 """Seconds that the word of a router counts; a busy machine says it again within them."""
+SUPERSEDED_SECONDS: Final = 5.0
+"""Seconds of silence after which the word of another router takes the place of an older one.
+
+So a router that was started again, as another, speaks for itself alone.
+"""
 MOST_ROUTERS: Final = 16
 """Routers beside one lake whose word counts at once."""
 
@@ -60,6 +73,10 @@ class OwnerRights:
                     del self._said[name]
             if router not in self._said and len(self._said) >= MOST_ROUTERS:
                 raise LocalError(f"{MOST_ROUTERS} routers tell this lake of rights already")
+            for other, others_said in self._said.items():
+                for name in said.keys() & others_said.keys() if other != router else ():
+                    if others_said[name][0] < now - SUPERSEDED_SECONDS:
+                        del others_said[name]
             self._said.setdefault(router, {}).update(said)
 
     def hindrance(self, definition: ContinuousQuery, now: float) -> str:
