@@ -40,11 +40,13 @@ class Seat:
     def hold(self, amount: int) -> bool:
         """Hold so many bytes from now on instead of those before; False where there is no room."""
         change = amount - self._bytes
+        if not change:
+            return True
         memory = self._connections.memory
         if change > 0:
             if not memory.take(self.holder, change):
                 return False
-        elif change:
+        else:
             memory.give_back(self.holder, -change)
         self._bytes = amount
         return True

@@ -224,9 +224,14 @@ class HttpConnection(HttpToolsProtocol):
 
     def _note_progress(self) -> None:
         """Count what is kept of the request, and give a head that has begun its time."""
+        waiting = self._requests.buffered
+        if not waiting and not self._has_body:
+            # The usual end: a request came whole, with nothing behind it.
+            self._has_head = False
+            self._seat.hold(0)
+            return
         if self.transport.is_closing():
             return
-        waiting = self._requests.buffered
         if waiting and self._is_answering and waiting > PIPELINED_BYTES:
             self.flow.pause_reading()
         begun = bool(waiting) and self._requests.in_head and not self._is_answering
@@ -256,7 +261,8 @@ class HttpConnection(HttpToolsProtocol):
             self._deadline = self.loop.time() + self._limits.closing_seconds
             return
         self._await_request()
-        self._read()
+        if self._requests.buffered:
+            self._read()
 
     def _await_request(self) -> None:
         self._has_head = False
