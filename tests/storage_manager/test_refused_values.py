@@ -25,6 +25,7 @@ from zenlake.errors import LocalError
 from zenlake.newest import Batch
 from zenlake.node.inspection import metrics
 from zenlake.storage_manager import Storage, Storages
+from zenlake.supervise.reporting import _report
 from zenlake.volumes import RecordsRefused
 from zenlake.volumes.memory import Memory
 
@@ -104,12 +105,15 @@ def test_a_disk_that_is_full_refuses_nothing_and_is_told_of() -> None:
         assert storage.status()["values_refused"] == 0
         stamp = router.new_timestamp()
         router.put("s/c", "3", timestamp=stamp)
+        # The asker waits for 10 seconds, and is told before.
+        with pytest.raises(LocalError, match="No space left on device"):
+            router.put_acknowledged("s/d", "4")
         with pytest.raises(zenlake.errors.Timeout, match="No space left on device"):
             storage.await_put("s/c", stamp, timeout=0.5)
         volume.full.clear()
         storage.flush()
         until(lambda: not storage.trouble)
-        assert held(storage) == {"s/a": b"kept", "s/c": b"3"}
+        assert held(storage) == {"s/a": b"kept", "s/c": b"3", "s/d": b"4"}
         storage.close()
 
 
@@ -177,6 +181,7 @@ def test_a_storage_that_is_not_open_makes_its_node_unwell(tmp_path: Path) -> Non
     with listening(mode='"router"', plugins=settings) as router:
         (trouble,) = service_troubles(router.runtime)
         assert trouble.startswith("storage 's' is not open: ")
+        assert _report(router.runtime, None)["storages"] == [trouble], "`zenlake up` is told"
 
 
 def test_a_disk_without_free_inodes_loses_nothing_and_is_told_of(

@@ -45,6 +45,14 @@ def test_a_problem_that_goes_on_is_told_seldom_and_counted_meanwhile() -> None:
     assert again.words == "the disk is full (299 more since the last such line)"
 
 
+def test_a_storage_that_is_not_written_makes_the_status_unwell_and_ends_nothing() -> None:
+    found = status(troubles=["storage 's' cannot be written, 3 changes wait: the disk is full"])
+    assert found.reasons == found.troubles
+    assert found.health == Health.UNWELL
+    assert found.alive, "starting it again would not help"
+    assert Status.from_json(found.to_json()).troubles == found.troubles
+
+
 def words(alerts: StatusAlerts, now: Status, clock: float = 0.0, **report: int) -> str:
     return "\n".join([one.words for one in alerts.check(now, report, clock)])
 

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from zenlake.clock import NTP64
@@ -53,6 +54,8 @@ MOST: Final = 50_000
 CHUNK: Final = 500
 #: How long an acknowledged put waits for the volume, in seconds.
 ACK_TIME: Final = 10.0
+#: How long one waits for a volume that fails: its asker is to hear why before it gives up.
+FAILING_ACK_TIME: Final = 3.0
 #: How many of the values that the volume refused are shown.
 SHOWN_REFUSALS: Final = 16
 #: Characters of their keys that are shown.
@@ -93,6 +96,7 @@ class Storage:
         #: The number of the newest update at some moments, for telling how old others are.
         self._marks: deque[tuple[int, float]] = deque(maxlen=10_000)
         self._failure = ""
+        self._failing_since = 0.0
         self._throttle = Throttle()
         self._refusal_lines = Throttle(budget=LineBudget(REFUSAL_LINES))
         self.read_only = read_only
@@ -311,6 +315,8 @@ class Storage:
     def _failed(self, error: Exception) -> None:
         with self._changed:
             self.counts.failures += 1
+            if not self._failure:
+                self._failing_since = time.monotonic()
             self._failure = str(error) or type(error).__name__
             line = self._throttle.line(time.monotonic(), self._failure)
             if line is not None:
@@ -356,16 +362,28 @@ class Storage:
             if not self._contents.dirty:
                 self._recovered()
 
-    def wait_durable(self, number: int, timeout: float = ACK_TIME) -> None:
-        """Wait until the volume has all updates up to a number."""
+    def wait_durable(
+        self, number: int, timeout: float = ACK_TIME, failing_timeout: float = inf
+    ) -> None:
+        """Wait until the volume has all updates up to a number.
+
+        Args:
+            number: Of the update.
+            timeout: Seconds to wait.
+            failing_timeout: Seconds that the volume may have failed.
+        """
         end = time.monotonic() + timeout
         with self._changed:
             while self._contents.durable < number:
-                left = end - time.monotonic()
+                now = time.monotonic()
+                left = end - now
+                if self._failure:
+                    left = min(left, self._failing_since + failing_timeout - now)
                 if left <= 0 or self._closed:
                     why = f": {self._failure}" if self._failure else ""
                     raise Timeout(f"storage '{self.name}' has not written it in time{why}")
-                self._changed.wait(left)
+                # A failure is told by nothing but the number of failures.
+                self._changed.wait(min(left, 1.0))
 
     def flush(self, timeout: float = ACK_TIME) -> None:
         """Wait until the volume has all that was heard up to now."""
@@ -474,7 +492,7 @@ class Storage:
                     self._changed.wait(left)
             finally:
                 self._intake.acknowledging -= 1
-        self.wait_durable(number, max(0.0, end - time.monotonic()))
+        self.wait_durable(number, max(0.0, end - time.monotonic()), FAILING_ACK_TIME)
         with self._lock:
             self._demand_kept(key, *moment)
 
