@@ -25,6 +25,12 @@ def test_certs_without_cryptography_name_the_extra_that_brings_it(
     assert not (tmp_path / "certs" / "robot-7.key").exists()
 
 
+def test_a_data_folder_that_it_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
+    assert run_alone("certs", "init", "--data", str(tmp_path / "plant"))[0] == 0
+    for folder in (tmp_path / "plant", tmp_path / "plant" / "certs"):
+        assert folder.stat().st_mode & 0o077 == 0
+
+
 def test_an_authority_is_made_once_and_signs_for_others(tmp_path: Path) -> None:
     folder = tmp_path / "certs"
     code, lines = run_alone("certs", "init", "--data", str(tmp_path))

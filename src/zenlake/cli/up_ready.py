@@ -42,7 +42,7 @@ def tell_router(plan: Plan, supervisor: Supervisor, output: Output, seconds: flo
     text.append(f"  {'  '.join(places) or 'nothing: it listens nowhere, give -l tcp/[::]:7447'}")
     if supervisor.reports.page:
         text.append(f"The page, and every key over HTTP: {supervisor.reports.page}")
-    if places and all(map(_stays_here, places)):
+    if places and all(map(_stays_here, places)) and not plan.guarded:
         text.append("Nobody else can connect; --open lets users and certificates in.")
     text.append(f"All it hears is kept in {plan.shown}. In another terminal, try:")
     text += [f"  {line}" for line in lines]

@@ -62,7 +62,8 @@ def _opened(said: Config, made: Config) -> Iterator[tuple[str, str]]:
     for role in ("router", "peer"):
         had, has = getattr(auth.roles, role), getattr(now.roles, role)
         if had is not None and (has is None or set(has) - set(had)):
-            yield f"transport/auth/roles/{role}", f"only {', '.join(had) or 'nobody'} may be that"
+            who = f"only {', '.join(had)}" if had else "nobody"
+            yield f"transport/auth/roles/{role}", f"{who} may connect as a {role}"
     if before.access_control.enabled and before.access_control != after.access_control:
         yield "access_control", "rules say who may do what"
     if after.adminspace.permissions.read and not before.adminspace.permissions.read:

@@ -33,7 +33,8 @@ def init(folder: Path, hosts: tuple[str, ...]) -> list[Path]:
             f"there is an authority in {folder} already; `zenlake certs issue NAME` signs with it"
         )
     x509, hashes, ec, oid = _cryptography()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # `parents` have no mode
+    folder.mkdir(exist_ok=True, mode=0o700)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(oid.COMMON_NAME, "zenlake authority")])
     signs = x509.KeyUsage(
