@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from zenlake.lake.model.status import (
     STATUS,
+    BusStatus,
     LakeStatus,
     TableStatus,
     read_status,
@@ -50,6 +51,8 @@ def test_facts_of_another_release_are_left_out_and_damage_is_no_status(tmp_path:
     plain = LakeStatus(tables=(TableStatus("a"),)).plain()
     plain["tables"][0]["mood"] = plain["weather"] = "fine"
     assert LakeStatus.of(plain) == LakeStatus(tables=(TableStatus("a"),))
+    refused = LakeStatus(bus=BusStatus(since=5.0, reason="refused"))
+    assert LakeStatus.of(refused.plain()) == refused
     for damage in ("", "{", "[]", '{"tables": 5}'):
         (tmp_path / STATUS).write_text(damage)
         assert read_status(tmp_path) is None
