@@ -60,6 +60,32 @@ def test_askers_take_turns() -> None:
     assert told == ["a", "b", "c", "a", "b", "a"]
 
 
+def test_nineteen_who_ask_once_wait_for_two_turns_of_one_who_asks_much_at_most() -> None:
+    lanes = AskerLanes("test", threads=1)
+    begun, go, done = threading.Event(), threading.Event(), threading.Semaphore(0)
+    told: list[str] = []
+
+    def first() -> None:
+        begun.set()
+        go.wait(PATIENCE)
+
+    def tell(name: str) -> None:
+        told.append(name)
+        done.release()
+
+    lanes.submit("greedy", first)
+    assert begun.wait(PATIENCE)
+    others = [f"asker {number}" for number in range(19)]
+    asked = ["greedy"] * 100 + others
+    for name in asked:
+        assert lanes.submit(name, lambda name=name: tell(name))  # type: ignore[misc]
+    go.set()
+    assert all(done.acquire(timeout=PATIENCE) for _ in asked)
+    lanes.close()
+    assert sorted(set(told[:20])) == sorted(["greedy", *others])
+    assert told[20:] == ["greedy"] * 99
+
+
 def test_too_many_questions_are_refused_and_counted(lanes: AskerLanes) -> None:
     go = threading.Event()
     begun = threading.Semaphore(0)
