@@ -23,6 +23,7 @@ __all__ = [
     "cancel_job_group",
     "copy_view",
     "executed_plan",
+    "finish_planning",
     "forget_gateway",
     "frame_of_plan",
     "gateway",
@@ -32,9 +33,9 @@ __all__ = [
     "java_packages",
     "java_process",
     "java_stacks",
+    "parsed_plan",
     "read_stream",
     "spark_home",
-    "sql_parser",
     "start_java",
     "task_pool",
     "thread_connection",
@@ -134,9 +135,22 @@ def task_pool(context: SparkContext) -> Any:
 # --- plans and frames -------------------------------------------------------------------------
 
 
-def sql_parser(session: SparkSession) -> Any:
-    """Return the parser of a session's SQL."""
-    return session._jsparkSession.sessionState().sqlParser()
+def parsed_plan(session: SparkSession, query: str) -> Any:
+    """Return the plan of a text of SQL as Spark's parser reads it: nothing is looked up yet.
+
+    A parser takes the settings of the session that is active on its thread, not those of its own.
+    """
+    own = session._jsparkSession
+    sessions: Any = type(session)._get_j_spark_session_class(java_packages(session.sparkContext))
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(own)
+    try:
+        return own.sessionState().sqlParser().parsePlan(query)
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def analysed_plan(frame: DataFrame) -> Any:
@@ -147,6 +161,11 @@ def analysed_plan(frame: DataFrame) -> Any:
 def executed_plan(frame: DataFrame) -> str:
     """Return the physical plan of a frame as text."""
     return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def finish_planning(frame: DataFrame) -> None:
+    """Let Spark plan all of a frame that it plans before its first job."""
+    frame._jdf.queryExecution().executedPlan()
 
 
 def frame_of_plan(session: SparkSession, plan: Any) -> DataFrame:

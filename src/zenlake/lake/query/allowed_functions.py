@@ -9,12 +9,48 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ALLOWED", "MOST_SIZE", "SIZED", "TABLE_FUNCTIONS"]
+__all__ = ["ALLOWED", "MANIFOLD", "MOST_SIZE", "PATTERNS", "SIZED", "TABLE_FUNCTIONS"]
 
 MOST_SIZE: Final = 10_000
 """The largest number that a function of `SIZED` may be given."""
 
-SIZED: Final = frozenset({"array_repeat", "lpad", "repeat", "rpad", "sequence", "space"})
+SIZED: Final = {
+    "array_insert": (1,),
+    "array_repeat": (1,),
+    "bround": (1,),
+    "ceil": (1,),
+    "ceiling": (1,),
+    "floor": (1,),
+    "format_number": (1,),
+    "histogram_numeric": (1,),
+    "lpad": (1,),
+    "repeat": (1,),
+    "round": (1,),
+    "rpad": (1,),
+    "sequence": (0, 1, 2),
+    "space": (0,),
+    "stack": (0,),
+}
+"""Which of their arguments say how large a value becomes."""
+MANIFOLD: Final = frozenset({"array_repeat", "repeat", "sequence"})
+"""Those of them whose sizes multiply where one is given to another."""
+
+PATTERNS: Final = {
+    "parse_url": (2,),
+    "regexp": (1,),
+    "regexp_count": (1,),
+    "regexp_extract": (1,),
+    "regexp_extract_all": (1,),
+    "regexp_instr": (1,),
+    "regexp_like": (1,),
+    "regexp_replace": (1,),
+    "regexp_substr": (1,),
+    "rlike": (1,),
+    "split": (1,),
+    "str_to_map": (1, 2),
+    "try_parse_url": (2,),
+}
+"""Which arguments are regular expressions: Java reads them, and no clock."""
 
 TABLE_FUNCTIONS: Final = frozenset(
     {
@@ -99,7 +135,7 @@ ALLOWED: Final = (
             (_LOGIC, _NUMBERS, _TEXT, _TIMES, _COLLECTIONS, _DOCUMENTS, _AGGREGATES, _CASTS)
         ).split()
     )
-    | SIZED
+    | frozenset(SIZED)
     | TABLE_FUNCTIONS
 )
 """By name, in lower case."""

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Never, final
+from typing import TYPE_CHECKING, Final, Never, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +34,7 @@ from zenlake.lake.model.sample_rows import DAY
 from zenlake.lake.query.catalog import Catalog, CatalogColumns
 from zenlake.lake.query.file_pruning import conditions_of
 from zenlake.lake.query.limits import QueryLimits
-from zenlake.lake.query.plan_policy import demand_text, judge_analysed, judge_parsed, parsed
+from zenlake.lake.query.plan_policy import demand_text, judge_analysed, judge_parsed
 from zenlake.lake.query.referenced_tables import Question, Unanswerable, ask, no_table, only_counts
 from zenlake.lake.query.row_filter import visible_rows
 from zenlake.lake.query.table_frames import frame_of
@@ -46,6 +47,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Planner", "count_of", "instant_of", "references"]
+
+
+CONF: Final = {
+    # Otherwise rows of VALUES are computed while the text is read, before anybody judges it.
+    "spark.sql.parser.eagerEvalOfUnresolvedInlineTable": "false",
+}
+"""What the sessions of questions want beside what all sessions do."""
 
 
 def references(
@@ -110,8 +118,10 @@ class Planner:
         self._spark = spark
         self.catalog = catalog
         self.session = spark.newSession()
-        for name, value in session_conf().items():
+        for name, value in (session_conf() | CONF).items():
             self.session.conf.set(name, value)
+        #: Held while it plans: another plan would change the views that this one is read with.
+        self._lock = threading.RLock()
         self._shown: dict[str, tuple[int, int | None, tuple[str, ...], RowAccess]] = {}
         self._shared: dict[str, tuple[str, int, int]] = {}
 
@@ -130,15 +140,39 @@ class Planner:
         looked at once, now. Raises `Unanswerable` for a table or column that does not exist, and
         `Refused` for what a stranger may not ask.
         """
-        if limits is not None:
-            demand_text(query, limits)
-        with self.catalog.lock:
+        # Spark reads and resolves what was asked without the lock of the catalog, which all others
+        # need: how long that takes is for the asker to say.
+        with self._lock:
+            if limits is not None:
+                demand_text(query, limits)
             # Views of the caller's own session mean nothing in a stranger's question.
             known = self._is_elsewhere if limits is None else (lambda name: False)
-            question, tables = references(self.catalog, query, asof, known)
-            plan = parsed(jvm.sql_parser(self.session), query)
+            try:
+                plan = jvm.parsed_plan(self.session, query)
+                if limits is not None:
+                    judge_parsed(plan, frozenset(self.catalog.names()), limits)
+            except Exception:
+                with self.catalog.lock:
+                    references(self.catalog, query, asof, known)  # which may know better why
+                raise
+            self._prepare(query, versions, asof, access, known)
+            frame = jvm.frame_of_plan(self.session, plan)
             if limits is not None:
-                judge_parsed(plan, frozenset(self.catalog.names()), limits)
+                lake = self.catalog.place.address("").rstrip("/")
+                judge_analysed(jvm.analysed_plan(frame), lake, limits)
+            return framed(frame)
+
+    def _prepare(
+        self,
+        query: str,
+        versions: Mapping[str, int] | None,
+        asof: datetime | str | None,
+        access: RowAccess,
+        known: Callable[[str], bool],
+    ) -> None:
+        """Make what a question names views of the session, all of one moment."""
+        with self.catalog.lock:
+            question, tables = references(self.catalog, query, asof, known)
             for name, version in (versions or {}).items():
                 if name in tables:
                     tables[name] = self._at(name, version)
@@ -148,11 +182,6 @@ class Planner:
             self._show(tables, samples, self._needed(question, tables), access)
             for name in question.others:
                 jvm.copy_view(name, self._spark, self.session)
-            frame = jvm.frame_of_plan(self.session, plan)
-            if limits is not None:
-                lake = self.catalog.place.address("").rstrip("/")
-                judge_analysed(jvm.analysed_plan(frame), lake, limits)
-            return framed(frame)
 
     def share(self) -> None:
         """Make the tables views that every session of this Spark sees, as they are now."""

@@ -52,6 +52,7 @@ from zenlake.lake.history.samples import History, LakeSnapshot
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
 from zenlake.lake.query.executor import SqlQuestion
 from zenlake.lake.query.limits import QueryLimits
+from zenlake.lake.query.plan_policy import demand_text
 from zenlake.lake.query.planner import references
 from zenlake.lake.query.visibility import keys_behind, shown_tables
 from zenlake.lake.service.service import described
@@ -319,6 +320,7 @@ class BusAnswers:
         Who may not read all keys is told of no sources, and that nothing is proven.
         """
         lake = self._service.lake
+        demand_text(text, SQL_LIMITS)
         with lake.catalog.lock:
             _, tables = references(lake.catalog, text, known=lambda name: True)
             described = {name: table.described for name, table in tables.items()}
