@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,17 +20,19 @@ from tests.api.sessions import listening, where
 from tests.lake.journals import Here, rows_of, write
 from tests.lake.rowsof import Row
 from tests.routing.policies import access_control, applying, rule, subject
+from tests.waiting import until
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
 from zenlake.lake.query.allowed_functions import ALLOWED
-from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
+from zenlake.lake.query.executor import MOST_LOST, SqlExecutor, SqlQuestion
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.plan_policy import Refused
 from zenlake.lake.query.referenced_tables import Unanswerable
 from zenlake.lake.service.bus import BusAnswers
 from zenlake.lake.service.service import Service
+from zenlake.spark.jvm import frame_of_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -234,6 +238,148 @@ def test_rows_of_keys_that_may_not_be_seen_are_not_there_and_leave_no_trace(
         )
     )
     assert found.to_pylist() == [{"key": "robot/1/pose", "n": 5}]
+
+
+LONG = "concat(repeat('a', 60), '!')"
+ENDLESS = (
+    f"""
+SELECT regexp_like({LONG}, '^(a+)+\\\\1$')
+SELECT {LONG} RLIKE '(a+)+$'
+SELECT {LONG} RLIKE concat('(a+)', '+$')
+SELECT key FROM samples WHERE regexp_extract({LONG}, '(a*)*b', 1) = ''
+SELECT regexp_replace({LONG}, '(a|aa)+$', '') FROM samples
+SELECT regexp_extract_all(key, p) FROM samples, (SELECT '(a+)+$' AS p)
+SELECT split({LONG}, '(a|aa)+$')
+SELECT str_to_map({LONG}, '(a|aa)+$')
+SELECT parse_url(concat('http://x/?', {LONG}), 'QUERY', '(a+)+b')
+SELECT x FROM (VALUES ('{"a" * 60}!' RLIKE '^(a+)+\\\\1$')) AS t(x)
+SELECT count(*) FROM samples LIMIT CAST({LONG} RLIKE '(a+)+$' AS int)
+SELECT repeat('a', 5000) LIKE '%a%a%a%a%a%a%b'
+SELECT repeat('a', 5000) LIKE p FROM (SELECT concat('%a%a%a%', 'a%a%a%b') AS p)
+SELECT repeat('a', 5000) LIKE p FROM VALUES ('%a%a%a%a%a%a%b') AS t(p)
+SELECT length(repeat(repeat(repeat('a', 10000), 10000), 10000))
+SELECT aggregate(sequence(1, 100), 'a', (a, x) -> concat(a, a))
+SELECT aggregate(sequence(1, 10000), 'a', (a, x) -> repeat(a, 10))
+SELECT exists(sequence(1, 3000), x -> exists(s, y -> exists(s, z -> x + y + z < 0))) FROM
+ (SELECT sequence(1, 3000) AS s)
+SELECT levenshtein(repeat('a', 10000), repeat('b', 10000))
+SELECT count(*) FROM samples GROUP BY window(time, '10 years', '1 microsecond')
+SELECT round(1.5D, 1000000000)
+SELECT format_number(1.5, 2000000000)
+SELECT format_string('%2000000000d', 1)
+SELECT array_insert(array(1), 1000000000, 2)
+SELECT approx_count_distinct(key, 0.0000001) FROM samples
+SELECT stack(1000000000, 1)
+SELECT count(*) FROM samples GROUP BY CUBE({", ".join(f"offset + {n}" for n in range(60))})
+SELECT sequence(date'0001-01-01', date'9999-12-31', interval 1 day)
+""".replace("\n ", " ")
+    .strip()
+    .splitlines()
+)
+
+
+def doubled(first: str, step: str, last: str) -> str:
+    """A chain of subqueries, each of which names the one before it twice."""
+    names = ", ".join(f"a{n} AS ({step.format(f'a{n - 1}')})" for n in range(1, 20))
+    return f"WITH a0 AS ({first}), {names} {last.format('a19')}"
+
+
+ENDLESS += [
+    doubled("SELECT 1 AS x", "SELECT * FROM {0} UNION ALL SELECT * FROM {0}", "SELECT * FROM {0}"),
+    doubled(
+        "SELECT offset AS x FROM samples",
+        "SELECT x + x AS x FROM {0}",
+        "SELECT count(*) FROM {0} WHERE x = 5",
+    ),
+    "SELECT count(*) FROM " + ", ".join(f"samples AS s{n}" for n in range(101)),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_what_would_hold_spark_up_while_it_plans_is_refused_with_advice(
+    executor: SqlExecutor,
+) -> None:
+    let_through = []
+    for question in ENDLESS:
+        try:
+            executor.run(SqlQuestion(question, dataclasses.replace(PATIENT, planning=20.0)))
+        except Refused as refusal:
+            if re.search(r"; |up to|at most|written out", str(refusal)):
+                continue
+            let_through.append(f"{question}: {refusal}")
+        except LocalError as error:
+            let_through.append(f"{question}: {error}")
+        else:
+            let_through.append(question)
+    assert let_through == []
+    assert executor.lost == 0
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_patterns_and_loops_that_people_write_are_let_through(executor: SqlExecutor) -> None:
+    found = executor.run(
+        patient(
+            r"""SELECT regexp_extract(key, 'robot/([0-9]+)/(\\w+)', 1) AS id,
+                      regexp_replace('a1b22', '[0-9]+', '-') AS plain,
+                      split('a, b,c', ',\\s*') AS parts,
+                      aggregate(sequence(1, 10), 0, (sum, x) -> sum + sum + x) AS total
+               FROM samples
+               WHERE key LIKE 'robot/%/po_e' AND key RLIKE '^robot/[^/]+/pose$'
+               GROUP BY ALL ORDER BY id LIMIT 1"""
+        )
+    )
+    [row] = found.to_pylist()
+    assert (row["id"], row["plain"], row["parts"]) == ("0", "a-b-", ["a", "b", "c"])
+    assert row["total"] == 2036
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_questions_that_do_not_come_back_are_answered_and_hold_nobody_up(
+    lake: Path, spark: SparkSession
+) -> None:
+    """Whatever Spark does: here its place is taken by a wait that nothing ends."""
+    executor = SqlExecutor(zenlake.lake.open(lake, spark), grace=0.0)
+    warm = executor.ask(patient("SELECT key FROM samples LIMIT 1"), "warm")
+    assert warm.num_rows == 1
+    ends, short = threading.Event(), QueryLimits(seconds=600.0, planning=0.1)
+    told = []
+    for _ in range(executor.at_once):
+        with pytest.raises(Refused, match=r"planning the question took longer than 0\.1 s"):
+            executor.judged("SELECT 1", short, lambda: ends.wait())
+        told.append(executor.lost)
+    assert told == [1, 2, 3]
+    # All of the places that there are would be taken; others took theirs.
+    assert executor.ask(patient("SELECT key FROM samples LIMIT 1"), "a").num_rows == 1
+    for _ in range(MOST_LOST - executor.at_once):
+        with pytest.raises(Refused):
+            executor.judged("SELECT 1", short, lambda: ends.wait())
+    with pytest.raises(LocalError, match=f"{MOST_LOST} questions before this one do not end"):
+        executor.ask(patient("SELECT key FROM samples LIMIT 1"), "a")
+    ends.set()
+    until(lambda: executor.lost == 0)
+    assert executor.ask(patient("SELECT key FROM samples LIMIT 1"), "a").num_rows == 1
+    executor.close()
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_a_question_that_is_planned_holds_no_lock_of_the_catalog(
+    lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = zenlake.lake.open(lake, spark)
+    free = []
+
+    def resolved(session: SparkSession, plan: Any) -> Any:
+        with ThreadPoolExecutor(1) as other:
+            free.append(other.submit(opened.catalog.lock.acquire, timeout=5.0).result())
+        return frame_of_plan(session, plan)
+
+    monkeypatch.setattr("zenlake.spark.jvm.frame_of_plan", resolved)
+    opened.judged("SELECT key FROM samples", EVERYTHING)
+    assert free == [True]
 
 
 @contextmanager

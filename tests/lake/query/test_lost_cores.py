@@ -34,6 +34,14 @@ def test_all_cores_may_be_lost_for_half_a_minute() -> None:
     assert cores.sentence().startswith("2 of 2 cores of Spark are held by questions that were")
 
 
+def test_threads_that_do_not_come_back_are_told_of_by_their_name() -> None:
+    threads = LostCores(3, "threads that ask Spark")
+    assert not threads.seen(0.0, 3)
+    assert not threads.seen(TOLD_AFTER, 3)
+    assert threads.sentence().startswith("3 of 3 threads that ask Spark are held by questions")
+    assert threads.seen(ALL_FOR, 3), "before those that took their places are lost, too"
+
+
 def test_some_may_be_lost_for_longer_and_come_back() -> None:
     cores = LostCores(4)
     assert not cores.seen(0.0, 1)

@@ -22,17 +22,22 @@ if TYPE_CHECKING:
     from zenlake.lake.model.location import LakeLocation
     from zenlake.lake.query.lake import Lake
 
-__all__ = ["accepted", "asked", "forgotten", "swept"]
+__all__ = ["accepted", "asked", "forgotten", "kept", "swept"]
 
 
 def accepted(lake: Lake, definition: ContinuousQuery) -> None:
     """Keep a definition that is let through; raises if it does not."""
+    judged(lake, definition)
+    kept(lake, definition)
+
+
+def kept(lake: Lake, definition: ContinuousQuery) -> None:
+    """Keep a definition whose question was judged; raises if its name is not free."""
     taken = {*lake.place.folders(), *(spec.name for spec in lake.config.tables)}
     definitions = ContinuousQueryStore(lake.place)
     if definition.name in definitions.all():
         raise LocalError(f"there is '{definition.name}' already; drop it first, or choose a name")
     demand_name(definition.name, taken)
-    judged(lake, definition)
     definitions.write(definition)
 
 

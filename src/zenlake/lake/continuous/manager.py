@@ -31,7 +31,7 @@ from zenlake.ext.query_service import JSON, QueryService
 from zenlake.keys import intersects
 from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.continuous.backtest import instant_of, span_of, trial
-from zenlake.lake.continuous.definitions import accepted, asked, forgotten, swept
+from zenlake.lake.continuous.definitions import asked, forgotten, kept, swept
 from zenlake.lake.continuous.owner_rights import (
     LEASE_SECONDS,
     ROOTS,
@@ -40,10 +40,11 @@ from zenlake.lake.continuous.owner_rights import (
     may_try,
 )
 from zenlake.lake.continuous.publishing import Result
-from zenlake.lake.continuous.running_query import RightsChanged, RunningQuery, told_of
+from zenlake.lake.continuous.running_query import RightsChanged, RunningQuery, judged, told_of
 from zenlake.lake.continuous.stall import PATIENCE, StallDetector
 from zenlake.lake.model.continuous_query import ContinuousQuery, ContinuousQueryStore, Kind
 from zenlake.lake.model.owner import OwningUser, words_of
+from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.visibility import published_by, shown_definition
 
 if TYPE_CHECKING:
@@ -173,8 +174,12 @@ class ContinuousQueries:
 
     def create(self, definition: ContinuousQuery) -> dict[str, Any]:
         """Make one and start it; raises if it is refused."""
+        # Without the lock, and no longer than planning may take: nobody can cancel it.
+        self._service.executor.judged(
+            definition.sql, QueryLimits(), lambda: judged(self._lake, definition)
+        )
         with self._lock:
-            accepted(self._lake, definition)
+            kept(self._lake, definition)
             try:
                 self._running[definition.name] = self._run(definition)
             except BaseException:

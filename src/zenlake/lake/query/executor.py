@@ -8,6 +8,10 @@ Every way in leads here: the terminal, the bus, HTTP, MCP. Askers take turns
 settings, views or functions of others, and judged there (`lake/query/planner`). It is cancelled
 when its time is over or its asker has gone: Spark's jobs carry a tag that is its own, and one
 thread looks after all of them.
+
+Planning is no job, and nobody can cancel it. So Spark is asked on threads that can be given up
+(`lake/query/question_threads`): a question that does not come back a moment after it was cancelled
+is answered with a refusal, its turn is over, and its thread is counted as lost.
 """
 
 from __future__ import annotations
@@ -21,17 +25,18 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import LocalError
 from zenlake.lake.ingest.spark_tasks import SparkTasks
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
 from zenlake.lake.query.limits import QueryLimits
-from zenlake.lake.query.plan_policy import Refused
+from zenlake.lake.query.plan_policy import Refused, demand_text
 from zenlake.lake.query.planner import Planner, count_of
+from zenlake.lake.query.question_threads import QuestionThreads
 from zenlake.lake.query.referenced_tables import Unanswerable
-from zenlake.spark.jvm import arrow_stream, read_stream
+from zenlake.spark.jvm import arrow_stream, finish_planning, read_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,14 +44,22 @@ if TYPE_CHECKING:
 
     from zenlake.lake.query.lake import Lake
 
+T = TypeVar("T")
+
 __all__ = ["AskerGone", "QueueFull", "SqlExecutor", "SqlQuestion", "collected", "one_line"]
 
 AT_ONCE: Final = 3
 WAITING: Final = 64
 LOOK: Final = 0.1
 """Seconds between two looks at what runs: whether it is late, and who asked still there."""
+GRACE: Final = 5.0
+"""Seconds that a cancelled question has to come back; after that its thread is lost."""
+MOST_LOST: Final = 6
+"""Threads that may be lost; with so many nothing is asked until Spark was started again."""
 JAVA_ENDED: Final = "the Java of the lake's Spark has ended; ask again when the lake is back"
 
+
+log = logging.getLogger("zenlake.lake")
 
 USUAL: Final = QueryLimits()
 
@@ -86,7 +99,16 @@ class _Running:
     tag: str
     until: float
     question: SqlQuestion
+    planned_by: float
+    """When planning must be over."""
+    planned: bool = False
     why: str = ""
+    cancelled: float | None = None
+    """When it was first cancelled."""
+
+    def is_lost(self, now: float, grace: float) -> bool:
+        """Whether it should have come back by now."""
+        return self.cancelled is not None and now > self.cancelled + grace
 
 
 @dataclass(slots=True)
@@ -104,10 +126,14 @@ class QueryCounts:
 class SqlExecutor:
     """Asks the Spark of a lake."""
 
-    def __init__(self, lake: Lake, *, at_once: int = AT_ONCE) -> None:
-        """Run so many questions at once."""
+    def __init__(self, lake: Lake, *, at_once: int = AT_ONCE, grace: float = GRACE) -> None:
+        """Run so many questions at once; `grace`: seconds to come back after being cancelled."""
         self.lake = lake
         self.counts = QueryCounts()
+        self.at_once = at_once
+        self._grace = grace
+        self._threads = QuestionThreads("zenlake spark")
+        self._has_planned = False
         self._lanes = AskerLanes("zenlake sql", at_once, most=WAITING)
         self._running: dict[str, _Running] = {}
         self._lock = threading.Lock()
@@ -120,6 +146,11 @@ class SqlExecutor:
         """How many questions wait for their turn."""
         return self._lanes.waiting
 
+    @property
+    def lost(self) -> int:
+        """How many threads do not come back from Spark."""
+        return self._threads.lost
+
     def close(self) -> None:
         """Cancel what runs, and begin nothing more."""
         self._over.set()
@@ -129,6 +160,7 @@ class SqlExecutor:
         for one in running:
             self._cancel(one, "the lake is stopping")
         self._lanes.close()
+        self._threads.close()
 
     def submit(self, who: Hashable, work: Callable[[], None]) -> bool:
         """Have work done in this asker's turn that runs questions; False: too much waits."""
@@ -178,9 +210,8 @@ class SqlExecutor:
         try:
             rows = self._counted(question)
             if rows is None:
-                rows = self._asked(
-                    question, question.limits.seconds if seconds is None else seconds
-                )
+                left = question.limits.seconds if seconds is None else seconds
+                rows = self._supervised(question, left, lambda one: self._asked(question, one))
                 self.counts.answered += 1
                 self.counts.rows += rows.num_rows
         except AskerGone:
@@ -191,8 +222,54 @@ class SqlExecutor:
             raise
         return rows
 
+    def judged(self, text: str, limits: QueryLimits, work: Callable[[], T]) -> T:
+        """Do work that has Spark plan a question, and no more, within the time of planning."""
+
+        def plan(one: _Running) -> T:
+            done = work()
+            if one.why:
+                raise Refused(one.why)
+            return done
+
+        return self._supervised(SqlQuestion(text, limits), limits.seconds, plan)
+
+    def _supervised(
+        self, question: SqlQuestion, seconds: float, work: Callable[[_Running], T]
+    ) -> T:
+        """Do work that asks Spark, on a thread that is given up if it does not come back."""
+        if self.lost >= MOST_LOST:
+            raise LocalError(
+                f"{self.lost} questions before this one do not end, and Spark is about to be "
+                "started again; ask again in a minute"
+            )
+        now = time.monotonic()
+        # The first of all waits for Java to load what planning takes.
+        planning = min(seconds, question.limits.planning) if self._has_planned else seconds
+        one = _Running(f"zenlake-{uuid.uuid4().hex}", now + seconds, question, now + planning)
+        with self._lock:
+            self._running[one.tag] = one
+
+        def run() -> T:
+            try:
+                return work(one)
+            finally:
+                with self._lock:
+                    del self._running[one.tag]
+
+        call = self._threads.call(run)
+        while True:
+            with suppress(TimeoutError):
+                return call.result.result(LOOK)
+            if call.result.done():
+                return call.result.result()  # a time that was over is its own answer
+            if one.is_lost(time.monotonic(), self._grace):
+                self._threads.give_up(call)
+                log.warning("a question does not end: %s", question.text[:1000])
+                raise AskerGone("who asked has gone") if one.why == "gone" else Refused(one.why)
+
     def _counted(self, question: SqlQuestion) -> pa.Table | None:
         """The answer to a question that only counts rows: it stands in a log, and needs no turn."""
+        demand_text(question.text, question.limits)
         if not question.access.unrestricted or question.versions or question.asof is not None:
             return None
         rows = count_of(self.lake.catalog, question.text)
@@ -201,16 +278,13 @@ class SqlExecutor:
             self.counts.rows += 1
         return rows
 
-    def _asked(self, question: SqlQuestion, seconds: float) -> pa.Table:
+    def _asked(self, question: SqlQuestion, one: _Running) -> pa.Table:
         from py4j.protocol import Py4JError
         from pyspark.errors import ParseException, PySparkException
 
         spark = self.lake.spark
         context: Any = spark.sparkContext
-        tag = f"zenlake-{uuid.uuid4().hex}"
-        one = _Running(tag, time.monotonic() + seconds, question)
-        with self._lock:
-            self._running[tag] = one
+        tag = one.tag
         # What went wrong is told to who asked; Spark would write it to the terminal, too.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
         try:
@@ -232,6 +306,10 @@ class SqlExecutor:
                 frame = question.shape(frame)
             if question.first is not None:
                 frame = frame.limit(question.first)
+            finish_planning(frame)
+            one.planned = self._has_planned = True
+            if one.why:
+                raise Refused(one.why)  # nothing is begun for nobody
             return collected(frame, question.limits)
         except Exception as error:
             if not SparkTasks(spark).alive:
@@ -247,8 +325,6 @@ class SqlExecutor:
                 raise LocalError(one_line(_reason(error))) from error
             raise
         finally:
-            with self._lock:
-                del self._running[tag]
             with suppress(ConnectionError, Py4JError):  # its Java may have ended
                 context.removeJobTag(tag)
 
@@ -266,6 +342,13 @@ class SqlExecutor:
                         f"the question took longer than {one.question.limits.seconds:g} s and was "
                         "cancelled; ask about fewer rows, a shorter time or a single key",
                     )
+                elif not one.planned and time.monotonic() > one.planned_by:
+                    self.counts.cancelled += 1
+                    self._cancel(
+                        one,
+                        f"planning the question took longer than {one.question.limits.planning:g} s"
+                        " and was given up; ask with fewer joins, subqueries or constants",
+                    )
                 elif one.question.gone():
                     self._cancel(one, "gone")
 
@@ -273,6 +356,8 @@ class SqlExecutor:
         from py4j.protocol import Py4JError
 
         one.why = why
+        if one.cancelled is None:
+            one.cancelled = time.monotonic()
         context: Any = self.lake.spark.sparkContext
         with suppress(ConnectionError, Py4JError):  # its Java may have ended
             context.cancelJobsWithTag(one.tag)

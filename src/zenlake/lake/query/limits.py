@@ -13,6 +13,8 @@ class QueryLimits:
 
     seconds: float = 60.0
     """From the moment that it is asked, waiting included."""
+    planning: float = 30.0
+    """Seconds of it that planning may take, once Java has planned anything."""
     rows: int = 1_000_000
     bytes: int = 256 << 20
     text: int = 65_536

@@ -1,9 +1,12 @@
-"""Cores of Spark that tasks of cancelled questions hold, and when that ends Spark.
+"""Cores that cancelled questions hold, in tasks of Spark or while it plans, and when that ends it.
 
 Spark looks whether a task was cancelled between rows that it reads, and a join of all rows with all
 others may compute for days before it reads the next. An executor of a cluster is ended then
 (`spark.task.reaper`); where Spark runs in one Java, all of it is, and whoever looks after the lake
 starts it again: no row is lost.
+
+While it plans, Spark looks at nothing at all: a thread that does not come back from there is as
+lost as a core (`lake/query/question_threads`), wherever the tasks run.
 """
 
 from __future__ import annotations
@@ -48,11 +51,12 @@ def in_one_java(master: str | None) -> bool:
 
 @final
 class LostCores:
-    """How long cores have been lost, and whether that was long enough."""
+    """How long cores, or threads, have been lost, and whether that was long enough."""
 
-    def __init__(self, cores: int) -> None:
-        """`cores`: how many there are."""
+    def __init__(self, cores: int, what: str = "cores of Spark") -> None:
+        """`cores`: how many there are; `what`: they are called."""
         self.cores = cores
+        self._what = what
         self.lost = 0
         self._now = 0.0
         self._some_since: float | None = None
@@ -74,7 +78,7 @@ class LostCores:
         if self._some_since is None or self._now - self._some_since < TOLD_AFTER:
             return ""
         return (
-            f"{min(self.lost, self.cores)} of {self.cores} cores of Spark are held by questions "
+            f"{min(self.lost, self.cores)} of {self.cores} {self._what} are held by questions "
             "that were cancelled and do not end"
         )
 
@@ -100,21 +104,33 @@ def _held(pool: Any) -> int:
 
 @final
 class LostCoresWatch:
-    """Looks after the cores of a Spark in one Java, on a thread of its own."""
+    """Looks after what cancelled questions hold of a Spark, on a thread of its own."""
 
-    def __init__(self, context: Any, end: Callable[[str], None]) -> None:
-        """`end` ends Spark, for the reason that it is told; it is called once."""
+    def __init__(
+        self,
+        context: Any,
+        end: Callable[[str], None],
+        lost_threads: Callable[[], int] = int,
+        threads: int = 1,
+    ) -> None:
+        """`end` ends Spark, for the reason that it is told; it is called once.
+
+        `lost_threads`: how many of the `threads` that ask Spark do not come back.
+        """
         self._context = context
         self._end = end
+        self._lost_threads = lost_threads
         self._cores = LostCores(int(context.defaultParallelism))
+        self._threads = LostCores(threads, "threads that ask Spark")
+        self._in_one_java = in_one_java(context.master)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="zenlake cores", daemon=True)
         self._thread.start()
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong, a sentence."""
-        sentence = self._cores.sentence()
-        return (sentence,) if sentence else ()
+        sentences = self._cores.sentence(), self._threads.sentence()
+        return tuple(one for one in sentences if one)
 
     def close(self) -> None:
         """Look no more."""
@@ -123,11 +139,20 @@ class LostCoresWatch:
 
     def _follow(self) -> None:
         while not self._over.wait(LOOK):
+            if self._has_to_end(self._threads, self._lost_threads()):
+                return
+            if not self._in_one_java:
+                continue  # an executor is ended by its cluster
             try:
                 lost = held_by_cancelled(self._context)
             except Exception as error:  # Java is gone, which others notice, too
                 log.debug("the cores of Spark cannot be seen: %s", type(error).__name__)
                 return
-            if self._cores.seen(time.monotonic(), lost):
-                self._end(self._cores.sentence())
+            if self._has_to_end(self._cores, lost):
                 return
+
+    def _has_to_end(self, watched: LostCores, lost: int) -> bool:
+        if not watched.seen(time.monotonic(), lost):
+            return False
+        self._end(watched.sentence())
+        return True

@@ -20,7 +20,7 @@ from zenlake.lake.ingest.quarantine import waiting_for
 from zenlake.lake.ingest.spark_tasks import Tasks, tasks_on
 from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.query.lake import Lake
-from zenlake.lake.query.lost_cores import LostCoresWatch, in_one_java
+from zenlake.lake.query.lost_cores import LostCoresWatch
 from zenlake.lake.query.planner import Planner
 from zenlake.lake.service.service import Service
 from zenlake.spark.session import kill_spark
@@ -70,10 +70,10 @@ def serve_lake(
         kill_spark()
 
     try:
-        if in_one_java(spark.sparkContext.master):
-            cores = LostCoresWatch(spark.sparkContext, end)
-            service.on_status(cores.problems)
-            service.add(cores)
+        executor = service.executor
+        cores = LostCoresWatch(spark.sparkContext, end, lambda: executor.lost, executor.at_once)
+        service.on_status(cores.problems)
+        service.add(cores)
         if "://" not in pipeline.place.uri:
             from zenlake.lake.continuous.manager import ContinuousQueries
 
