@@ -12,6 +12,8 @@ export function bounded(value, depth = 0) {
   if (value === null || typeof value !== "object") return value;
   if (depth >= MOST_DEPTH) return "… (nested too deep)";
   for (const name of Object.keys(value)) assign(value, name, bounded(value[name], depth + 1));
+  // Preact takes an object that it has seen as a child before, by `__b`, for an element of that `type`.
+  if (Object.hasOwn(value, "type")) Object.defineProperty(value, "__b", { value: 0, writable: false });
   return value;
 }
 
