@@ -31,6 +31,7 @@ class FutureTimes:
 
     def __init__(self, runtime: Runtime) -> None:
         """Replaces or drops as the configuration of the node says."""
+        self._runtime = runtime
         self._id = bytes(runtime.hlc.id)
         self._drop = runtime.node.settings.drop_future_timestamp
         self.replaced = 0
@@ -42,13 +43,22 @@ class FutureTimes:
         limit = latest_believed(time.time_ns())
         if not len(times) or int(times.max()) <= limit:
             return batch
-        far = times > limit
+        # Where somebody has set this machine's date back, its own clock is ahead of it.
+        far = times > max(limit, self._told())
         count = int(np.count_nonzero(far))
+        if not count:
+            return batch
         if self._drop:
             self.dropped += count
             return batch.filter(pa.array(~far))
         self.replaced += count
         return self._replaced(batch, np.flatnonzero(far).tolist())
+
+    def _told(self) -> int:
+        """The latest time that this node has told or believed, as the column `hlc` has it."""
+        with self._runtime.locked():
+            last = self._runtime.hlc.last
+        return (last.seconds << 32 | last.fraction) - HLC_BIAS
 
     def _replaced(self, batch: Any, places: list[int]) -> Any:
         """Give rows the time at which they came, so that what came after them is later."""
