@@ -18,7 +18,7 @@ from tests.api.sessions import connected, listening, where
 from tests.waiting import until
 from zenlake.api.log import LineFormatter
 from zenlake.cli.app import application
-from zenlake.values.printable import json_text, printable, printable_lines
+from zenlake.printable import json_text, printable, printable_lines
 
 #: Clears the screen; sets the title; goes to the beginning of the line; begins another one, of the
 #: log too; C1 and the directions of Unicode; a line break of Unicode.

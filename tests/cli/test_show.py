@@ -12,9 +12,9 @@ from zenlake.cli import options
 from zenlake.cli.get import Consolidation, Target
 from zenlake.cli.ping import percentile
 from zenlake.cli.show import MOST_TEXT, MOST_UNPACKED, payload_facts, readable, unpacked
+from zenlake.printable import printable
 from zenlake.values import CongestionControl, ConsolidationMode, QueryTarget
 from zenlake.values import Priority as Lane
-from zenlake.values.printable import printable
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,8 @@ def test_a_replica_that_lies_changes_nothing_but_keys_that_it_has_put() -> None:
             assert int(str(shown["outside"])) >= 1
             assert shown["deletes"] == 0
             # An honest replica is heard beside it.
-            with connected(router, mode='"router"', plugins=settings) as honest:
+            joining = {"mode": '"router"', "plugins": settings, "scouting__delay": "100"}
+            with connected(router, **joining) as honest:
                 honest.put("s/y", "2", allowed_destination=zenlake.Locality.SESSION_LOCAL)
                 until(lambda: held(router).get("s/y") == "2")
                 until(lambda: held(honest) == held(router))

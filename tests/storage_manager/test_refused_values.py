@@ -181,7 +181,7 @@ def test_a_storage_that_is_not_open_makes_its_node_unwell(tmp_path: Path) -> Non
     with listening(mode='"router"', plugins=settings) as router:
         (trouble,) = service_troubles(router.runtime)
         assert trouble.startswith("storage 's' is not open: ")
-        assert _report(router.runtime, None)["storages"] == [trouble], "`zenlake up` is told"
+        assert _report(router.runtime, None)["troubles"] == [trouble], "`zenlake up` is told"
 
 
 def test_a_disk_without_free_inodes_loses_nothing_and_is_told_of(
@@ -223,7 +223,7 @@ def test_a_value_that_one_replica_cannot_keep_is_asked_for_once(
     limited = manager(s=sqlite(tmp_path, replication=QUICK))
     with (
         listening(mode='"router"', plugins=whole) as one,
-        connected(one, mode='"router"', plugins=limited) as other,
+        connected(one, mode='"router"', plugins=limited, scouting__delay="100") as other,
     ):
         (service,) = other.runtime.services.values()
         assert isinstance(service, Storages)

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zenlake.printable import printable
 from zenlake.testing.network import Host, Network
 from zenlake.testing.strategies import messages
 from zenlake.transport.transcript import IN, OUT, Transcript
-from zenlake.values.printable import printable
 from zenlake.wire.cursor import Writer
 from zenlake.wire.declared import network, transport
 from zenlake.wire.message import Message

@@ -6,7 +6,7 @@ import logging
 import os
 from typing import Any
 
-from zenlake.values.printable import printable, printable_lines
+from zenlake.printable import printable, printable_lines
 
 __all__ = ["LineFormatter", "init_log_from_env_or", "try_init_log_from_env"]
 

@@ -11,7 +11,7 @@ from zenlake.cli.connection import note
 from zenlake.cli.lake_options import LAKE, AsJson, Where, configuration
 from zenlake.cli.own_spark import sparking
 from zenlake.cli.pages import group, page
-from zenlake.values.printable import json_text, printable
+from zenlake.printable import json_text, printable
 
 __all__ = ["alert", "view"]
 

@@ -11,7 +11,7 @@ import typer
 from zenlake.cli.connection import FAILED, NOBODY, ended_well, note
 from zenlake.cli.pages import examples
 from zenlake.cli.replay import From, Journal, Lake, To
-from zenlake.values.printable import json_text, printable
+from zenlake.printable import json_text, printable
 
 if TYPE_CHECKING:
     from zenlake.keys import ResolvedRange

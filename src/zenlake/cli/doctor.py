@@ -17,7 +17,7 @@ from zenlake.cli.machine import Finding
 from zenlake.cli.named_files import certificates
 from zenlake.cli.neighbourhood import free_port, multicast, routers, scouted
 from zenlake.cli.pages import examples
-from zenlake.values.printable import printable
+from zenlake.printable import printable
 
 #: Where what was found begins in a line.
 INDENT = 18

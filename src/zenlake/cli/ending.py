@@ -19,7 +19,7 @@ from contextlib import contextmanager
 
 import typer
 
-from zenlake.values.printable import printable_lines
+from zenlake.printable import printable_lines
 
 __all__ = [
     "FAILED",

@@ -11,7 +11,7 @@ import typer
 from zenlake.cli import quantities
 from zenlake.cli.connection import FAILED, ended_well, note, until_interrupted
 from zenlake.cli.pages import group, page
-from zenlake.values.printable import json_text, printable
+from zenlake.printable import json_text, printable
 
 if TYPE_CHECKING:
     from zenlake.journal.reading.reader import Journal

@@ -13,7 +13,7 @@ import typer
 
 from zenlake.cli.lake_options import LAKE, AsJson, ConfigFile, Journals, Where, choose_lake
 from zenlake.cli.pages import examples
-from zenlake.values.printable import printable
+from zenlake.printable import printable
 
 __all__ = ["lake_status", "lake_tables"]
 

@@ -82,7 +82,7 @@ def _report(connection: Connection, folder: str | None, name: str | None) -> Map
 def page(report: Mapping[str, Any], width: int, only_totals: bool = False) -> list[str]:
     """The report for people: a line for each source, what is missing, and the totals."""
     from zenlake.cli.show import elided
-    from zenlake.values.printable import printable
+    from zenlake.printable import printable
 
     # A source is an id and a number: its beginning tells it from others.
     room = max(16, width - 62)

@@ -77,7 +77,7 @@ def sub(
 def _get(session: Session, connection: Connection, key: str, timeout: float) -> None:
     from zenlake.cli.patience import WaitNotice, nobody
     from zenlake.cli.show import print_json, readable
-    from zenlake.values.printable import printable
+    from zenlake.printable import printable
 
     alive, errors = 0, 0
     with WaitNotice("waiting for replies") as waiting:
@@ -104,7 +104,7 @@ def _get(session: Session, connection: Connection, key: str, timeout: float) -> 
 
 def _tell(connection: Connection, key: str, alive: bool) -> None:
     from zenlake.cli.show import paint, print_json
-    from zenlake.values.printable import printable
+    from zenlake.printable import printable
 
     if connection.as_json:
         print_json({"key": key, "alive": alive})

@@ -27,7 +27,7 @@ def ls(connection: Connection, key: KeyArgument = "**") -> None:
     from zenlake.cli.admin_space import keyspace, shown_nodes
     from zenlake.cli.show import paint, print_json
     from zenlake.keys import check
-    from zenlake.values.printable import printable
+    from zenlake.printable import printable
 
     check(key)
     with connection.session() as session:

@@ -128,7 +128,7 @@ def _report(
 def table(heads: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], width: int) -> list[str]:
     """A line for each key under a line of heads, each at most `width` wide."""
     from zenlake.cli.show import elided
-    from zenlake.values.printable import printable
+    from zenlake.printable import printable
 
     sizes = [
         max(len(head), 8, *[len(cells[number]) for _, cells in rows])

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from zenlake.cli.ending import REFUSED, ended_well
-from zenlake.values.printable import printable_lines
+from zenlake.printable import printable_lines
 
 __all__ = ["Program", "add", "examples", "group", "page"]
 

@@ -69,7 +69,7 @@ def _under(key: str, query: Query) -> str:
 
 def _line(query: Query) -> str:
     from zenlake.cli.show import aside, paint, readable
-    from zenlake.values.printable import printable
+    from zenlake.printable import printable
 
     about = []
     if query.payload is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from zenlake.cli.show import aside, paint, payload_facts, readable, size_of, unpacked
+from zenlake.printable import printable
 from zenlake.recorded.encoding import recorded_text
 from zenlake.recorded.words import KINDS, source_text
-from zenlake.values.printable import printable
 
 ORIGINS = ("heard", "healed", "imported")
 

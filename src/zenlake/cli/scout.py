@@ -72,7 +72,7 @@ def scout(
 
 def _tell(hello: Hello, as_json: bool) -> None:
     from zenlake.cli.show import paint, print_json
-    from zenlake.values.printable import printable
+    from zenlake.printable import printable
 
     if as_json:
         print_json(

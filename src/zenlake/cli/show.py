@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from zenlake.values.printable import json_text, printable
+from zenlake.printable import json_text, printable
 
 if TYPE_CHECKING:
     from zenlake.api.reply import Reply

@@ -21,7 +21,7 @@ from zenlake.cli.connection import note
 from zenlake.cli.lake_options import LAKE, Conf, Master, Where
 from zenlake.cli.own_spark import Announcing, sparking
 from zenlake.cli.pages import examples
-from zenlake.values.printable import json_text, printable_lines
+from zenlake.printable import json_text, printable_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -298,7 +298,7 @@ def _shown(value: object) -> str:
         from zenlake.lake.model.json_values import plain
 
         return json.dumps(plain(value), ensure_ascii=False)
-    from zenlake.values.printable import printable
+    from zenlake.printable import printable
 
     return printable(str(value).replace("\n", "⏎"))
 

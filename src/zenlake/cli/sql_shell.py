@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 import typer
 
 from zenlake.cli.connection import note
-from zenlake.values.printable import printable, printable_lines
+from zenlake.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa

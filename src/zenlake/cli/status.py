@@ -74,7 +74,7 @@ def status(
         else:
             from rich.console import Console
 
-            from zenlake.values.printable import printable_lines
+            from zenlake.printable import printable_lines
 
             width = Console().width if sys.stdout.isatty() else 200
             typer.echo(printable_lines("\n".join(screen(current, width))))

@@ -14,7 +14,7 @@ import typer
 
 from zenlake.cli.connection import FAILED, NOBODY, Connection, ended_well, networked, note
 from zenlake.cli.pages import group, page
-from zenlake.values.printable import printable
+from zenlake.printable import printable
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session

@@ -284,7 +284,7 @@ def drawn(
 ) -> list[str]:
     """What is shown: lines of at most `width`, and at most `height` of them."""
     from zenlake.cli.show import elided, scaled
-    from zenlake.values.printable import printable
+    from zenlake.printable import printable
 
     flows = rates(before, after, order)
     shown_sessions = sorted(

@@ -60,7 +60,7 @@ class KeyBranch:
     def lines(self, before: str = "") -> list[str]:
         """The drawing."""
         from zenlake.cli.show import paint
-        from zenlake.values.printable import printable
+        from zenlake.printable import printable
 
         drawn: list[str] = []
         for number, (chunk, branch) in enumerate(self.below.items(), 1):

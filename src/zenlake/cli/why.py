@@ -9,7 +9,7 @@ import typer
 
 from zenlake.cli.connection import FAILED, Connection, networked
 from zenlake.cli.pages import examples
-from zenlake.values.printable import printable
+from zenlake.printable import printable
 
 Plain = dict[str, Any]
 

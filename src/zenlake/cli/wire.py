@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zenlake.cli.pages import examples
-from zenlake.values.printable import json_text
+from zenlake.printable import json_text
 
 if TYPE_CHECKING:
     from zenlake.wire.dissector.dissect import Dissection

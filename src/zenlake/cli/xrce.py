@@ -10,7 +10,7 @@ import typer
 
 from zenlake.cli.connection import NOBODY, ended_well, note, until_interrupted
 from zenlake.cli.pages import group, page
-from zenlake.values.printable import printable
+from zenlake.printable import printable
 
 if TYPE_CHECKING:
     from zenlake.xrce_io.client import Session
@@ -71,7 +71,7 @@ def _resource(key: str, partition: str | None) -> str:
 
 def _tell(name: str, payload: bytes, as_json: bool) -> None:
     from zenlake.cli.show import print_json
-    from zenlake.values.printable import printable
+    from zenlake.printable import printable
 
     text = payload.decode("utf-8", "backslashreplace")
     if as_json:

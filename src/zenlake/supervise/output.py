@@ -16,11 +16,11 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from zenlake.printable import printable_lines
 from zenlake.supervise.compiling import Compilation
 from zenlake.supervise.screen import compiling, line, screen
 from zenlake.supervise.status import Health, Status
 from zenlake.supervise.throttle import Line
-from zenlake.values.printable import printable_lines
 
 if TYPE_CHECKING:
     from rich.live import Live

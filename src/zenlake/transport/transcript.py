@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from zenlake.clock import ZenohId
 from zenlake.errors import DecodeError, ZError
+from zenlake.printable import printable
 from zenlake.transport.compress import Lz4
 from zenlake.transport.handshake import REASONS
-from zenlake.values.printable import printable
 from zenlake.wire.codec_declare import (
     DeclareFinal,
     DeclareKeyExpr,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from zenlake.clock.ntp64 import NTP64
+from zenlake.printable import printable
 from zenlake.values.encoding import ENCODING_NAMES
-from zenlake.values.printable import printable
 from zenlake.wire.declared.attributes import explicit_flags
 from zenlake.wire.declared.schema import (
     REQUIRED,
