@@ -17,8 +17,8 @@ import pytest
 
 #: Rooms of ours that a session takes.
 ROOMS = {
-    "api", "clock", "config", "engine", "errors", "keys", "lazy", "links", "node", "records",
-    "routing", "scouting", "transport", "values", "wire",
+    "api", "clock", "config", "engine", "errors", "keys", "lazy", "links", "node",
+    "printable", "records", "routing", "scouting", "transport", "values", "wire",
 }  # fmt: skip
 #: Modules of these rooms that only some programs need.
 LATER = {
