@@ -24,7 +24,6 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
-KEYS = 42_000
 ROUTER_BYTES = 1000
 """What a router may spend for each key beyond those whose routes it remembers."""
 RECORDER_BYTES = 6000
@@ -38,8 +37,12 @@ def resident(program: Any) -> int:
     return int(psutil.Process(program.process.pid).memory_info().rss)
 
 
+@pytest.mark.parametrize(
+    "count",
+    [42_000, pytest.param(1_000_000, marks=pytest.mark.nightly(day="journal/test_many_keys.py"))],
+)
 def test_a_router_and_a_recorder_stay_within_bounds_whatever_keys_come(
-    tmp_path: Path, record_property: Any
+    tmp_path: Path, count: int, record_property: Any
 ) -> None:
     place = endpoint()
     journal = str(tmp_path / "j")
@@ -67,9 +70,9 @@ def test_a_router_and_a_recorder_stay_within_bounds_whatever_keys_come(
             return [one.ok.payload.to_bytes() for one in replies if one.ok is not None]
 
         until(lambda: list(session.get("@journal/j/watermark", timeout=1)), "no recorder")
-        step = KEYS // STEPS
+        step = count // STEPS
         sizes = [(resident(router), resident(recorder))]
-        for number in range(KEYS):
+        for number in range(count):
             session.put(
                 f"many/{number % 1000}/{number}/x", b"%d" % number,
                 congestion_control=zenlake.CongestionControl.BLOCK,
@@ -79,7 +82,7 @@ def test_a_router_and_a_recorder_stay_within_bounds_whatever_keys_come(
                 sizes.append((resident(router), resident(recorder)))
         # It answers for the newest value of each, and for its past.
         assert value(0) == [b"0"]
-        last = KEYS - 1
+        last = count - 1
         assert value(last) == [b"%d" % last]
         past = list(session.get(f"many/{last % 1000}/{last}/x?_time=[now(-1h)..]", timeout=120))
         assert [one.ok.payload.to_bytes() for one in past if one.ok is not None] == [b"%d" % last]
@@ -88,9 +91,9 @@ def test_a_router_and_a_recorder_stay_within_bounds_whatever_keys_come(
         for one, two in itertools.pairwise(sizes)
     ]
     record_property("bytes for each key (router, recorder), by step", grown)
-    print(f"\n{KEYS} keys; bytes a key (router, recorder): {grown}; resident: {sizes}")
+    print(f"\n{count} keys; bytes a key (router, recorder): {grown}; resident: {sizes}")
     router_bytes, recorder_bytes = (
-        (sizes[-1][which] - sizes[1][which]) / (KEYS - step) for which in (0, 1)
+        (sizes[-1][which] - sizes[1][which]) / (count - step) for which in (0, 1)
     )
     assert router_bytes < ROUTER_BYTES
     assert recorder_bytes < RECORDER_BYTES
