@@ -19,14 +19,14 @@ EVERYWHERE: Final = "[::]:7447"
 
 @dataclass(frozen=True, slots=True)
 class OpenedRouter:
-    """What `--open` says to the router: changes of its configuration, and where it listens."""
+    """The options that `--open` adds for the router: changes of its configuration, endpoints."""
 
     changes: list[str]
     listen: list[str]
 
     @classmethod
     def of(cls, data: Path, listen: list[str] | None, said: Config) -> OpenedRouter:
-        """What lets in who shows a user or a certificate; raises where there are neither.
+        """Return the changes that let in users and certificates; raise where there are neither.
 
         What the router's file says of users and certificates (`said`) stays.
         """

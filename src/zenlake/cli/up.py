@@ -31,7 +31,7 @@ JOURNAL = "here"
 HTTP = "127.0.0.1:7780"
 PAGE_PORT = 8000
 OTHERS = 0o007
-"""What others may do with the files of `up`: nothing, whatever folder they are in."""
+"""The umask of `up` and its parts: other users of the machine may read no file of theirs."""
 
 STARTER = """\
 // What the lake makes of the samples beside the tables that are always there (samples, latest,

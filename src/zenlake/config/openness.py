@@ -1,4 +1,4 @@
-"""What a start may not open: an option narrows what a file says, or the file has to say it itself.
+"""Refuses options that open what a configuration file closes: an option may only narrow it.
 
 Guards of a file are users, public keys, certificates that are asked for, roles, access control, the
 tokens and origins of HTTP and WebSockets, and endpoints that only this machine reaches. An option
@@ -34,7 +34,7 @@ def refuse_more_open(said: Config, made: Config, source: str) -> None:
 
 
 def asks_who_connects(config: Config) -> bool:
-    """Whether a router of this configuration asks strangers for a user, a key or a certificate.
+    """Return True if a router of this configuration asks strangers for a user, key or certificate.
 
     Or rules say what they may do.
     """
@@ -79,7 +79,7 @@ def _has_key(settings: Settings) -> bool:
 
 
 def _servers(said: Config, made: Config) -> Iterator[tuple[str, str]]:
-    """What a server of the file would answer to more."""
+    """Return the paths at which an HTTP server of the file would answer to more."""
     before: dict[str, Any] = json.loads(said.get_json("plugins"))
     after: dict[str, Any] = json.loads(made.get_json("plugins"))
     for plugin, lists in SERVERS.items():
@@ -112,7 +112,7 @@ def _is_within(endpoint: EndPoint) -> bool:
 
 
 def _asks(settings: Settings, endpoint: EndPoint) -> bool:
-    """Whether a stranger at an endpoint has to show a user, a key or a certificate."""
+    """Return True if a stranger at an endpoint has to show a user, a key or a certificate."""
     auth = settings.transport.auth
     if auth.usrpwd.dictionary_file is not None or _has_key(settings):
         return True

@@ -17,7 +17,7 @@ _PATH = "access_control"
 
 
 def unapplied(section: Plain) -> tuple[Problem, ...]:
-    """What of the plain section `access_control` no policy names, and what that means."""
+    """Return warnings for what no policy of the plain section `access_control` names."""
     if not isinstance(section, Mapping) or section.get("enabled") is not True:
         return ()
     allows = section.get("default_permission") == "allow"
