@@ -49,7 +49,7 @@ class Listeners:
 
     @property
     def waiting(self) -> int:
-        """How many links came and were not handed over yet."""
+        """The number of links that came and were not handed over yet."""
         return len(self._early)
 
     def serve(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether a client takes its answer fast enough: what waits for it is memory of this process."""
+"""Finds clients that take their answer too slowly: bytes that wait are memory of this process."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class TimedConnection(Protocol):
 
 @final
 class Seat:
-    """What one connection holds of the server: its place, and bytes that are being read."""
+    """The share of one connection in the server: its place, and bytes that are being read."""
 
     __slots__ = ("_bytes", "_connections", "_open", "connection", "holder")
 
@@ -34,7 +34,7 @@ class Seat:
         self._bytes = 0
         self._open = True
         self.holder = holder
-        #: Who is asked whether its time is over.
+        #: The connection, whose time is checked once in a while.
         self.connection: TimedConnection | None = None
 
     def hold(self, amount: int) -> bool:
@@ -69,8 +69,8 @@ class Connections:
         self.places = Shares(limits.connections)
         #: Bytes of requests and messages that are being read.
         self.memory = Shares(limits.buffered_bytes)
-        #: How many were refused or ended: head, malformed, slow, connections, address, memory, tls,
-        #: descriptors.
+        #: Connections refused or ended, by reason: head, malformed, slow, connections, address,
+        #: memory, tls, descriptors.
         self.refused: Counter[str] = Counter()
         self._seats: set[Seat] = set()
 
@@ -103,7 +103,7 @@ class Connections:
         return min(1.0, self.limits.shortest_seconds / 4)
 
     def shown(self) -> dict[str, object]:
-        """What the admin space shows."""
+        """Return the record that the admin space shows."""
         return {
             "open": self.places.taken,
             "most": self.places.most,

@@ -1,4 +1,4 @@
-"""What one HTTP server gives to those who connect: bytes, seconds and places.
+"""Limits of one HTTP server for its clients: bytes, seconds and places.
 
 Every port obeys these. Tests make a server with smaller numbers instead of waiting.
 """

@@ -20,7 +20,7 @@ ANY = "*"
 RUN_OR_EMBEDDED: Final = frozenset(
     ("script", "style", "worker", "sharedworker", "serviceworker", "object", "embed", "frame")
 ) | {"iframe", "audioworklet", "paintworklet", "manifest", "xslt"}
-"""What browsers say (`Sec-Fetch-Dest`) when they fetch something to run or to embed it."""
+"""Values of `Sec-Fetch-Dest` with which browsers fetch something to run or to embed it."""
 
 
 def host_name(host: str) -> str:
