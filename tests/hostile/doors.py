@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import httpx
 
 import zenlake
-from tests.remote.wsclient import WebSocket
+from tests.remote.wsclient import AttentiveWebSocket
 from tests.waiting import SECONDS, until
 from zenlake import xrce
 from zenlake.agents.asking import Agent
@@ -183,7 +183,7 @@ class Sockets:
 
     def __init__(self, url: str, target: str, user: str, password: str) -> None:
         basic = httpx.BasicAuth(user, password)._auth_header
-        self.socket = WebSocket(url, {"authorization": basic}, target=target)
+        self.socket = AttentiveWebSocket(url, {"authorization": basic}, target=target)
         self.numbers = count(1)
         self.later: list[RemoteMessage] = []
 
@@ -306,7 +306,7 @@ class Sockets:
         return bool(answer.body.get("matching"))
 
     def close(self) -> None:
-        self.socket.socket.close()
+        self.socket.close()
 
 
 class Mcp:

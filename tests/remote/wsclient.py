@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import queue
 import socket
+import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,6 +15,7 @@ from wsproto.events import (
     BytesMessage,
     CloseConnection,
     Event,
+    Ping,
     RejectConnection,
     Request,
     TextMessage,
@@ -86,4 +90,53 @@ class WebSocket:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self.socket.close()
+
+
+class AttentiveWebSocket(WebSocket):
+    """A client that answers pings, as browsers do, while its test is busy elsewhere."""
+
+    def __init__(self, url: str, headers: dict[str, str] | None = None, **names: Any) -> None:
+        self._lock = threading.Lock()
+        self._reader: threading.Thread | None = None
+        self._received: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        super().__init__(url, headers, **names)
+        for event in self._events:
+            self._received.put(event)
+        self.socket.settimeout(None)
+        self._reader = threading.Thread(target=self._read, name="test client", daemon=True)
+        self._reader.start()
+
+    def _send(self, event: Event) -> None:
+        with self._lock:
+            super()._send(event)
+
+    def _next(self) -> Event:
+        return super()._next() if self._reader is None else self._received.get(timeout=20)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = self.socket.recv(1 << 16)
+            except OSError:
+                data = b""
+            with self._lock:
+                self._ws.receive_data(data or None)
+                events = list(self._ws.events())
+                pongs = [self._ws.send(one.response()) for one in events if isinstance(one, Ping)]
+            with suppress(OSError):
+                self.socket.sendall(b"".join(pongs))
+            for event in events:
+                self._received.put(event)
+            if not data or any(isinstance(one, CloseConnection) for one in events):
+                return
+
+    def close(self) -> None:
+        with suppress(OSError):  # the server may have closed it before
+            self.socket.shutdown(socket.SHUT_RDWR)
+        if self._reader is not None:
+            self._reader.join()
+        super().close()
