@@ -138,6 +138,8 @@ class RowIntake:
         for partition, batch in self._batches(samples, lambda _: self._new_timestamp()):
             kept = unrecorded(batch, partition)
             with self._ledger.order:
+                # That took its time: a gap may have been healed by the same samples meanwhile.
+                kept = self._ledger.not_entered(partition, kept)
                 if kept.num_rows:
                     self._enter(partition, kept)
             written += kept.num_rows

@@ -12,10 +12,13 @@ import zenoh.ext
 from hypothesis import given
 from hypothesis import strategies as st
 
+import zenlake
 from tests.api.sessions import listening, where
+from tests.journal.recording import recording, until_rows
 from tests.waiting import until
 from zenlake.journal import Journal
 from zenlake.journal.ledger import past
+from zenlake.journal.ledger.heal import GapQuery
 from zenlake.journal.ledger.past import PastPlan, clusters
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
@@ -83,6 +86,32 @@ def asked(recorder: Recorder) -> bool:
     counts = recorder.stats()["past"]
     assert isinstance(counts, dict)
     return bool(counts["waiting"] == 0)
+
+
+def test_what_a_healed_gap_brought_while_the_past_was_looked_up_is_not_written_again(
+    tmp_path: Path,
+) -> None:
+    """A publisher that comes back is asked for its past and for its gap at the same time."""
+    with recording(tmp_path) as (recorder, other), listening() as apart:
+        kept: list[zenlake.Sample] = []
+        apart.declare_subscriber("r/n", kept.append)
+        for number in (1, 2):
+            apart.put("r/n", str(number), source_info=zenlake.SourceInfo(other.id, number))
+        until(lambda: len(kept) == 2)
+        for number in (0, 3):
+            other.put("r/n", str(number), source_info=zenlake.SourceInfo(other.id, number))
+        until_rows(recorder, 2)
+        (gap,) = recorder._ledger.open_gaps()
+        query = GapQuery(due=0.0, partition=gap.partition, source=gap.source, key=gap.key)
+
+        def heal_meanwhile(batch: Any, partition: int) -> Any:
+            recorder._intake.healed(query, kept)
+            return batch
+
+        assert recorder._intake.past(kept, heal_meanwhile) == 0
+        until_rows(recorder, 4)
+    assert sorted(value for _, value in values(tmp_path)) == ["0", "1", "2", "3"]
+    assert verify(Journal.open(tmp_path)).ledger == "agrees"
 
 
 @pytest.mark.interop

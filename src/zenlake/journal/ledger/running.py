@@ -18,6 +18,7 @@ import pyarrow as pa
 from zenlake.journal.disk.layout import partition_of
 from zenlake.journal.ledger import checkpoint
 from zenlake.journal.ledger.account import Gap
+from zenlake.recorded.words import source_text
 
 if TYPE_CHECKING:
     from zenlake.journal.ledger.heartbeats import Heartbeat
@@ -118,6 +119,20 @@ class RunningLedger:
         with self._lock:
             account = self._ledger.account(partition, source)
             return account is not None and account.has(number)
+
+    def not_entered(self, partition: int, batch: Any) -> Any:
+        """Return the rows whose numbers were not entered; rows without a number stay."""
+        names = ("source_zid", "source_eid", "source_sn")
+        rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+        kept: list[int] = []
+        with self._lock:
+            for row, (zid, eid, number) in enumerate(rows):
+                if number is not None:
+                    account = self._ledger.account(partition, source_text(zid, eid))
+                    if account is not None and account.has(number):
+                        continue
+                kept.append(row)
+        return batch.take(pa.array(kept, pa.int64()))
 
     # --------------------------------------------------------------------------------- pages
 
