@@ -418,6 +418,58 @@ def test_numbers_that_no_double_holds_are_not_rounded_for_a_fraction(
     assert (bad["reason"], bad["field"], bad["value"]) == ("range", "stamp", b'{"stamp": 0.5}')
 
 
+@pytest.mark.parametrize("value", [(1 << 53) + 1, [1, (1 << 53) + 1]], ids=["number", "list"])
+def test_numbers_of_a_column_that_the_log_says_nothing_of_are_not_rounded_either(
+    folders: tuple[Path, Path], value: object
+) -> None:
+    """Readers of the log show bounds of the first 32 columns, and none of lists."""
+    lake, journal = folders
+    config = read_config(CONFIG)
+    fields = {f"c{n:02}": n for n in range(40)}
+    write(journal, [Row("robot/1/pose", _pose(fields | {"last": value}), 1, encoding=JSON)])
+    run(lake, journal, config)
+    half = [0.5] if isinstance(value, list) else 0.5
+    for at in (2, 3):
+        # The second time in the memory of the pipeline, or of another one.
+        write(journal, [Row("robot/1/pose", _pose({"last": half}), at, encoding=JSON)])
+        run(lake, journal, config)
+    (kept,) = rows_of(lake, "pose")
+    assert kept["last"] == value
+    bad = rows_of(lake, "quarantine")
+    assert [(row["field"], row["value"]) for row in bad] == [("last", _pose({"last": half}))] * 2
+
+
+def test_a_column_past_those_of_the_log_becomes_wider_where_that_is_exact(
+    folders: tuple[Path, Path],
+) -> None:
+    lake, journal = folders
+    config = read_config(CONFIG)
+    fields = {f"c{n:02}": n for n in range(40)}
+    for at, last in enumerate((1 << 53, 0.5)):
+        write(journal, [Row("robot/1/pose", _pose(fields | {"last": last}), at, encoding=JSON)])
+        run(lake, journal, config)
+    assert sorted(row["last"] for row in rows_of(lake, "pose")) == [0.5, float(1 << 53)]
+    assert rows_of(lake, "quarantine") == []
+
+
+def test_a_configuration_cannot_make_numbers_doubles_that_no_double_holds(
+    folders: tuple[Path, Path],
+) -> None:
+    lake, journal = folders
+    config = CONFIG.replace(', columns: {percent: "double"}', "")
+    far = (1 << 53) + 1
+    write(journal, [Row("robot/1/battery", _pose({"percent": far}), 1, encoding=JSON)])
+    run(lake, journal, read_config(config))
+    (problem,) = run(lake, journal, read_config(CONFIG)).problems
+    assert "battery.percent" in problem
+    assert "no double holds" in problem
+    assert [row["percent"] for row in rows_of(lake, "battery")] == [far]
+
+
+def _pose(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields).encode()
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_killed_while_a_column_becomes_wider_each_sample_is_there_once(
     folders: tuple[Path, Path], after: bool

@@ -34,7 +34,7 @@ from zenlake.lake.ingest.schema_agreement import agreed, demand_written, only
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.stopped_tables import StoppedTables
 from zenlake.lake.ingest.task import QUARANTINED, IngestResult, IngestTask, TypedFiles
-from zenlake.lake.ingest.widening import columns_of, reconciled, widen
+from zenlake.lake.ingest.widening import columns_of, inexact_columns, reconciled, widen
 from zenlake.lake.model.column_types import ARROW
 from zenlake.lake.model.config import LakeConfig
 from zenlake.lake.model.location import LakeLocation, absolute
@@ -132,6 +132,8 @@ class Pipeline:
                     table.comment({})
                 if self.iceberg is None:
                     unpublish(table)
+        # Columns of each table that were found to have numbers that no double holds.
+        self._inexact: dict[str, frozenset[str]] = {}
         # Stretches that had nothing for a table; the log need not hear of each.
         self._ahead: dict[tuple[str, int], int] = {}
         self._sizes: dict[int, RowSizes] = {}
@@ -391,7 +393,7 @@ class Pipeline:
             most_bytes=self.config.task_bytes,
         )
         known = tuple(
-            (self.types.with_types(spec), columns_of(self.typed[spec.name], spec))
+            (self.types.with_types(spec), self._columns(spec))
             for spec in self.specs
             if any(spec.name in span.starts for span in plan)
         )
@@ -406,6 +408,11 @@ class Pipeline:
             )
             for stretches in held
         ]
+
+    def _columns(self, spec: TypedTable) -> Columns:
+        """Return the payload columns that a table has now, and which of them may not widen."""
+        columns = columns_of(self.typed[spec.name], spec)
+        return columns.fixing(self._inexact.get(spec.name, frozenset()))
 
     def _moved(
         self, table: Table, plan: Sequence[JournalRange]
@@ -455,11 +462,16 @@ class Pipeline:
             return redone
 
         columns, parts = agreed(known, parts, again)
-        wider = {
-            name: kind for name, kind in known.kinds.items() if columns.get(name, kind) != kind
-        }
-        if wider:
-            wide = {name: columns[name] for name in wider}
+        wide = known.widened(columns)
+        kept = inexact_columns(table, wide, self._tasks) if wide else frozenset()
+        if kept:
+            # Their rows with fractions go to quarantine: the tasks decode again.
+            self._inexact[spec.name] = self._inexact.get(spec.name, frozenset()) | kept
+            known = known.fixing(kept)
+            parts = again(list(range(len(items))), known)
+            columns, parts = agreed(known, parts, again)
+            wide = known.widened(columns)
+        if wide:
             log.info("%s: %s", spec.name, ", ".join(f"{n} becomes {k}" for n, k in wide.items()))
             widen(table, wide, self._tasks, self._apps(table))
         table.grow({name: ARROW[kind] for name, kind in columns.items()})

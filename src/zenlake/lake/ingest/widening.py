@@ -2,6 +2,10 @@
 
 Delta has no such widening of its own that every reader knows, so the files are written anew. That
 happens once for a column, and mostly while the table is young: at the first fraction.
+
+A column with a whole number that no double holds stays as it is, and the fraction goes to
+quarantine. The bounds in the log tell of many columns, but not of all: readers of the log show the
+first 32 columns, and none of lists. So the values themselves are looked at before they are cast.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.model.column_types import ARROW, kind_name
@@ -20,7 +25,25 @@ from zenlake.lake.model.value_types import EXACT
 from zenlake.lake.table.data_files import DataFile, read_table, write_file
 from zenlake.lake.table.delta import Table
 
-__all__ = ["WidenTask", "columns_of", "reconciled", "widen"]
+__all__ = ["WidenTask", "columns_of", "inexact_columns", "reconciled", "widen"]
+
+
+@dataclass(frozen=True, slots=True)
+class InexactTask:
+    """Find the columns of a file whose values a wider kind would change."""
+
+    table: str
+    path: str
+    columns: Mapping[str, str]
+
+    def run(self) -> frozenset[str]:
+        """Return the names of these columns."""
+        rows = read_table(LakeLocation(self.table), self.path, list(self.columns))
+        return frozenset(
+            name
+            for name in self.columns
+            if name in rows.column_names and not _are_exact(rows[name])
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +61,7 @@ class WidenTask:
         for name, kind in self.columns.items():
             place_of = rows.schema.get_field_index(name)
             if place_of >= 0:
-                wide = rows[name].cast(ARROW[kind], safe=False)
+                wide = rows[name].cast(ARROW[kind])  # fails for what would not be the same
                 rows = rows.set_column(place_of, pa.field(name, ARROW[kind]), wide)
         return write_file(place, rows, self.file.partition, uuid.uuid4().hex)
 
@@ -46,7 +69,8 @@ class WidenTask:
 def columns_of(table: Table, spec: TypedTable) -> Columns:
     """The payload columns of a typed table; those with numbers beyond any double stay as they are.
 
-    The table must have been looked at: nothing is read here but its log.
+    The table must have been looked at: nothing is read here but its log. Where the log has no
+    bounds, `inexact_columns` has to be asked before a column becomes wider.
     """
     own = {name.lower() for name in (*RESERVED, *spec.chunks)}
     kinds = {
@@ -57,18 +81,32 @@ def columns_of(table: Table, spec: TypedTable) -> Columns:
     fixed = {name for name in kinds if name in spec.columns}
     integers = [name for name, kind in kinds.items() if kind == "bigint" and name not in fixed]
     if integers:
-        fixed.update(name for name in integers if not _exact(table, name))
+        actions = table.actions()
+        fixed.update(name for name in integers if _has_inexact_bound(actions, name))
     return Columns(kinds, frozenset(fixed))
 
 
-def _exact(table: Table, column: str) -> bool:
-    actions = table.actions()
-    for name in (f"min.{column}", f"max.{column}"):
-        if name in actions.column_names and any(
-            bound is not None and abs(bound) > EXACT for bound in actions[name].to_pylist()
-        ):
-            return False
-    return True
+def _has_inexact_bound(actions: pa.Table, column: str) -> bool:
+    return any(
+        bound is not None and abs(bound) > EXACT
+        for name in (f"min.{column}", f"max.{column}")
+        if name in actions.column_names
+        for bound in actions[name].to_pylist()
+    )
+
+
+def _are_exact(values: pa.ChunkedArray) -> bool:
+    """Return True if a double holds each of the whole numbers, or of those in the lists."""
+    numbers = pc.list_flatten(values) if pa.types.is_list(values.type) else values
+    bounds = pc.min_max(numbers).as_py()
+    return bounds["min"] is None or (bounds["min"] >= -EXACT and bounds["max"] <= EXACT)
+
+
+def inexact_columns(table: Table, columns: Mapping[str, str], tasks: Tasks) -> frozenset[str]:
+    """Return those of some columns that must not become wider, as the values in the files say."""
+    table.refresh()
+    works = [InexactTask(table.place.uri, file.path, dict(columns)) for file in table.files()]
+    return frozenset().union(*tasks.run(works, f"look before widening {table.name}"))
 
 
 def widen(table: Table, columns: Mapping[str, str], tasks: Tasks, apps: Mapping[str, int]) -> None:
@@ -90,9 +128,16 @@ def reconciled(spec: TypedTable, table: Table, tasks: Tasks, apps: Mapping[str, 
         for name, kind in spec.columns.items()
         if (has.get(name), kind) in (("bigint", "double"), ("array<bigint>", "array<double>"))
     }
-    if wider:
-        widen(table, wider, tasks, apps)
+    kept = inexact_columns(table, wider, tasks) if wider else frozenset()
+    if wider.keys() - kept:
+        exact = {name: kind for name, kind in wider.items() if name not in kept}
+        widen(table, exact, tasks, apps)
     problems = [
+        f"the configuration says that {spec.name}.{name} is {wider[name]}, but the table has "
+        f"{has[name]} with numbers that no double holds; write columns: {{{name}: '{has[name]}'}}"
+        for name in sorted(kept)
+    ]
+    problems += [
         f"{spec.name}.{name} is renamed or dropped by the configuration, but the table "
         f"has it with its rows of before; run `zenlake lake rebuild {spec.name}`"
         for name in (*spec.rename, *sorted(spec.drop))

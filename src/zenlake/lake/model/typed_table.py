@@ -107,6 +107,18 @@ class Columns:
     fixed: frozenset[str] = frozenset()
     """Columns that may not become wider: by configuration, or because values would change."""
 
+    def fixing(self, more: frozenset[str]) -> Columns:
+        """Return the same columns, of which more may not become wider."""
+        return Columns(self.kinds, self.fixed | more) if more else self
+
+    def widened(self, agreed: Mapping[str, str]) -> dict[str, str]:
+        """Return the columns that have another kind among those agreed on, with that kind."""
+        return {
+            name: agreed[name]
+            for name, kind in self.kinds.items()
+            if agreed.get(name, kind) != kind
+        }
+
 
 def typed_schema(table: TypedTable, columns: Mapping[str, str]) -> pa.Schema:
     """The schema of a typed table with these payload columns."""
