@@ -25,8 +25,8 @@ from zenlake.cli.pages import examples
 
 @examples(
     "zenlake put -k demo/hello -p 'hello world'",
-    "zenlake put -k robot/7/battery -p '{\"percent\": 87}' \\",
-    "    --encoding application/json",
+    "zenlake put -k robot/7/battery -p '{\"percent\": 87}'",
+    "zenlake put -k robot/7/mode -p auto --encoding text/plain",
     "zenlake put -k robot/7/name -p Ada --ack",
 )
 @networked
@@ -46,13 +46,17 @@ def put(
 ) -> None:
     """Publish one value under a key.
 
+    A JSON object or array is published as application/json where --encoding names nothing else.
     Waits until there is a subscriber, at most as long as --wait says, and then publishes. Ends
     with 3 if there was none. With --ack it ends well only when a storage has the value.
     """
     from zenlake.cli.patience import matched
     from zenlake.cli.show import print_json
+    from zenlake.expr.record import json_value
 
     value = payload_of(payload)
+    if encoding is None and isinstance(json_value(value), dict | list):
+        encoding = "application/json"
     if ack:
         with connection.session() as session:
             querier = session.declare_querier(key)

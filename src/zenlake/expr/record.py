@@ -1,4 +1,4 @@
-"""Fields of what was sent: of a JSON object, or of CDR bytes with a declared type.
+"""Fields of what was sent: of a JSON object, of CDR bytes with a declared type, or of plain bytes.
 
 A type is declared as a few lines of IDL, the last struct being that of the sample:
 
@@ -12,6 +12,7 @@ in their order, each aligned to its size.
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 from collections.abc import Mapping
@@ -30,6 +31,10 @@ _SIZES: Final = {
 }  # fmt: skip
 #: Items of a sequence that are read; a longer one is no record.
 ITEMS_MAX: Final = 65536
+#: Characters of a number in text.
+DIGITS_MAX: Final = 400
+_BLANKS: Final = " \t\r\n"
+_NUMBER: Final = re.compile(r"[+-]?(\d+|(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?)", re.ASCII)
 _MEMBER: Final = re.compile(
     r"\s*(?:@\w+(?:\([^)]*\))?\s*)*(?P<type>(?:unsigned\s+)?(?:long\s+long|[A-Za-z_][\w:]*)"
     r"(?:\s*<\s*(?P<inner>[^>]+?)\s*>)?)\s+(?P<name>[A-Za-z_]\w*)(?:\s*\[\s*(?P<count>\d+)\s*\])?\s*"
@@ -166,6 +171,35 @@ def json_value(payload: bytes) -> Any:
         return _DECODER.decode(payload.decode())
     except (ValueError, RecursionError):
         return None
+
+
+def implied_value(payload: bytes) -> dict[str, Any] | list[Any] | int | float | str | bytes:
+    """Return what a payload is whose publisher named no encoding, by its bytes alone.
+
+    A JSON object or array is that; the text of a number is the number; other UTF-8 is text; and
+    what is no UTF-8 stays bytes. The rule looks at one payload and at nothing before it.
+    """
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        return payload
+    inner = text.strip(_BLANKS)
+    if inner[:1] in ("{", "["):
+        value = json_value(payload)
+        return text if value is None else value
+    number = number_of(inner)
+    return text if number is None else number
+
+
+def number_of(digits: str) -> int | float | None:
+    """Return the number that a text spells; None if it spells none, or one too large to hold."""
+    if len(digits) > DIGITS_MAX or not _NUMBER.fullmatch(digits):
+        return None
+    if digits.lstrip("+-").isdigit():
+        integer = int(digits)
+        return integer if -(1 << 63) <= integer < 1 << 63 else float(digits)
+    value = float(digits)
+    return value if math.isfinite(value) else None
 
 
 def _no_constant(word: str) -> Any:

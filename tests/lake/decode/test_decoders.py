@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zenlake.errors import ConfigError
+from zenlake.expr.record import number_of
 from zenlake.lake.decode.formats.cbor import Cbor
+from zenlake.lake.decode.formats.implied import Implied
 from zenlake.lake.decode.formats.json_text import Json
-from zenlake.lake.decode.formats.plain import Plain, number
+from zenlake.lake.decode.formats.plain import Plain
 from zenlake.lake.decode.formats.properties import Properties
 from zenlake.lake.decode.formats.serialized import Serialized, python_type
 from zenlake.lake.decode.registry import decoder_for, decoder_named
@@ -24,6 +26,7 @@ values = st.recursive(
     max_leaves=8,
 )
 objects = st.dictionaries(st.text(), values, max_size=4)
+documents = objects | st.lists(st.integers(), max_size=3)
 
 
 @given(objects)
@@ -82,10 +85,53 @@ def test_text_is_kept_and_is_a_number_where_it_is_one(text: str, value: float | 
     assert Plain().decode(text.encode(), "", None) == {"text": text, "number": value}
 
 
+@pytest.mark.parametrize(
+    ("payload", "fields"),
+    [
+        (b'{"percent": 42}', {"percent": 42}),
+        (b' {"a": {"b": [1]}}\n', {"a": {"b": [1]}}),
+        (b"[1, 2]", {"value": [1, 2]}),
+        (b"21.5", {"text": "21.5", "number": 21.5}),
+        (b" -3\n", {"text": " -3\n", "number": -3.0}),
+        (b"n/a", {"text": "n/a", "number": None}),
+        (b"true", {"text": "true", "number": None}),
+        (b'"quoted"', {"text": '"quoted"', "number": None}),
+        (b"", {"text": "", "number": None}),
+        (b"NaN", {"text": "NaN", "number": None}),
+        (b'{"x": NaN}', {"text": '{"x": NaN}', "number": None}),
+        (b'{"x": 1, "x": 2}', {"text": '{"x": 1, "x": 2}', "number": None}),
+        (b"[info] started", {"text": "[info] started", "number": None}),
+        (b"{", {"text": "{", "number": None}),
+        (b"\xff\xd8\xff", {"bytes": b"\xff\xd8\xff"}),
+        ('{"x": 1}'.encode("utf-16"), {"bytes": '{"x": 1}'.encode("utf-16")}),
+    ],
+)
+def test_bytes_without_an_encoding_are_what_they_look_like(
+    payload: bytes, fields: dict[str, object]
+) -> None:
+    assert Implied().decode(payload, "", None) == fields
+
+
+@given(
+    st.binary(max_size=40)
+    | st.text(max_size=40).map(str.encode)
+    | documents.map(lambda told: json.dumps(told).encode())
+)
+def test_nothing_that_comes_without_an_encoding_is_lost_or_refused(payload: bytes) -> None:
+    fields = Implied().decode(payload, "", None)
+    if "bytes" in fields and isinstance(fields["bytes"], bytes):
+        assert fields["bytes"] == payload
+    elif fields.keys() == {"text", "number"} and isinstance(fields["text"], str):
+        assert fields["text"].encode() == payload
+    else:
+        told = json.loads(payload)
+        assert fields == (told if isinstance(told, dict) else {"value": told})
+
+
 def test_numbers_too_large_to_hold_are_none() -> None:
-    assert number("1e999") is None
-    assert number("9" * 500) is None
-    assert number("9223372036854775807") == (1 << 63) - 1
+    assert number_of("1e999") is None
+    assert number_of("9" * 500) is None
+    assert number_of("9223372036854775807") == (1 << 63) - 1
 
 
 def test_serialised_values_need_a_type_and_then_have_names() -> None:

@@ -18,7 +18,7 @@ from zenlake.lake.model.sample_rows import sample_rows
 from zenlake.lake.model.typed_table import Columns, TypedTable
 
 POSE = TypedTable("pose", "robot/${id:*}/pose", rename={"old": "n"}, drop=frozenset(["gone"]))
-JSON, TEXT = 5, 1
+JSON, TEXT, NO_ENCODING = 5, 1, 0
 
 NAMES = st.sampled_from(["x", "X", "n", "old", "gone", "key", "a b", "a_b", "pose", "é", ""])
 WHOLE = st.integers(-5, 5) | st.sampled_from([1 << 53, (1 << 53) + 1, -(1 << 62), 1 << 64])
@@ -49,7 +49,9 @@ PAYLOADS = st.one_of(
 LISTS = st.lists(PAYLOADS, max_size=30)
 
 
-def rows_for(payloads: list[bytes], worth: int, known: Columns, cuts: int) -> TypedRows:
+def rows_for(
+    payloads: list[bytes], worth: int, known: Columns, cuts: int, encoding: int = JSON
+) -> TypedRows:
     """What a table gets, with payloads in so many pieces."""
     typed = TypedRows(POSE, known)
     before = typed_rows.WORTH
@@ -63,7 +65,7 @@ def rows_for(payloads: list[bytes], worth: int, known: Columns, cuts: int) -> Ty
                     f"robot/{n % 2}/pose",
                     payload,
                     float(start + n),
-                    encoding=TEXT if payload == b"7" else JSON,
+                    encoding=TEXT if payload == b"7" else encoding,
                     kind=int(payload == b" "),
                 )
                 for n, payload in enumerate(some)
@@ -84,20 +86,22 @@ def told(rows: pa.Table) -> list[Any]:
     st.sampled_from([{}, {"x": "bigint"}, {"x": "double", "l": "array<bigint>"}, {"x": "string"}]),
     st.booleans(),
     st.integers(1, 3),
+    st.sampled_from([JSON, NO_ENCODING]),
 )
-@example([b'{"x":1}', b'{"x":{}}', b'{"a":', b'{"b":1}}', b'{"c":1}{"d":2}'], {}, False, 1)
-@example([b'{"old":null,"n":1}'] * 3, {}, False, 1)
-@example([b'{"old":null,"n":1}', b'{"old":{"z":1}}'] * 3, {}, False, 1)
-@example([b'{"x":1}{"x":5}', b'{"x":[', b'{"y":1}]}', b'{"x":3}'], {}, False, 1)
+@example([b'{"x":1}', b'{"x":{}}', b'{"a":', b'{"b":1}}', b'{"c":1}{"d":2}'], {}, False, 1, JSON)
+@example([b'{"old":null,"n":1}'] * 3, {}, False, 1, JSON)
+@example([b'{"old":null,"n":1}', b'{"old":{"z":1}}'] * 3, {}, False, 1, JSON)
+@example([b'{"x":1}{"x":5}', b'{"x":[', b'{"y":1}]}', b'{"x":3}'], {}, False, 1, JSON)
+@example([b'{"x":1,"x":2}', b'{"x":NaN}', b'{"x":"\xff"}', b"7"], {}, False, 1, NO_ENCODING)
 def test_it_is_what_one_by_one_makes(
-    payloads: list[bytes], kinds: dict[str, str], fixed: bool, cuts: int
+    payloads: list[bytes], kinds: dict[str, str], fixed: bool, cuts: int, encoding: int
 ) -> None:
     known = Columns(kinds, frozenset(kinds) if fixed else frozenset())
-    slow = rows_for(payloads, 1 << 30, known, cuts)
+    slow = rows_for(payloads, 1 << 30, known, cuts, encoding)
     blocks = json_columns.BLOCK, json_columns.LEARN
     json_columns.BLOCK, json_columns.LEARN = 6, 3  # type: ignore[misc]
     try:
-        fast = rows_for(payloads, 1, known, cuts)
+        fast = rows_for(payloads, 1, known, cuts, encoding)
     finally:
         json_columns.BLOCK, json_columns.LEARN = blocks  # type: ignore[misc]
     assert told(fast.rows()) == told(slow.rows()), payloads

@@ -28,7 +28,7 @@ _OURS: Final[Mapping[str, str]] = {
     "zenoh/properties": "zenlake.lake.decode.formats.properties:Properties",
     "text/plain": "zenlake.lake.decode.formats.plain:Plain",
     "zenoh/string": "zenlake.lake.decode.formats.plain:Plain",
-    "zenoh/bytes": "zenlake.lake.decode.formats.plain:Plain",
+    "zenoh/bytes": "zenlake.lake.decode.formats.implied:Implied",
     "zenoh/serialized": "zenlake.lake.decode.formats.serialized:Serialized",
     "application/msgpack": "zenlake.lake.decode.formats.message_pack:MessagePack",
     "application/x-msgpack": "zenlake.lake.decode.formats.message_pack:MessagePack",

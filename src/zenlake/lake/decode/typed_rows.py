@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenlake.lake.decode.formats.implied import Implied
 from zenlake.lake.decode.formats.json_text import Json
 from zenlake.lake.decode.json_columns import JsonColumns, as_doubles, kind_of_column
 from zenlake.lake.decode.key_columns import KeyColumns, KeyParts, RowPositions, rows_of_table
@@ -117,11 +118,13 @@ class TypedRows:
             start = stop
 
     def _are_json(self, mine: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which rows are puts of JSON."""
+        """Which rows are puts of JSON, or may be by how they begin."""
         if self.table.decoder is not None:
             return np.zeros(mine.num_rows, np.bool_)
         puts = pc.not_equal(mine["kind"], "delete").to_numpy()
         if self.table.encoding is not None:
+            if _is_implied(self.table.encoding):
+                return np.asarray(puts & _begin_as_objects(mine["value"]))
             return np.asarray(puts & _is_json(self.table.encoding))
         encodings = mine["encoding"].combine_chunks()
         if isinstance(encodings, pa.ChunkedArray) or encodings.null_count:
@@ -129,8 +132,13 @@ class TypedRows:
         coded = encodings
         if not isinstance(encodings, pa.DictionaryArray):
             coded = encodings.dictionary_encode()
-        named = np.array([_is_json(name) for name in coded.dictionary.to_pylist()], np.bool_)
-        return np.asarray(puts & named[coded.indices.to_numpy(zero_copy_only=False)])
+        names = coded.dictionary.to_pylist()
+        codes = coded.indices.to_numpy(zero_copy_only=False)
+        found = np.array([_is_json(name) for name in names], np.bool_)[codes]
+        implied = np.array([_is_implied(name) for name in names], np.bool_)
+        if implied.any():
+            found |= implied[codes] & _begin_as_objects(mine["value"])
+        return np.asarray(puts & found)
 
     def _add_json(self, mine: pa.Table, keys: KeyColumns) -> None:
         payloads = mine["value"].combine_chunks()
@@ -369,6 +377,16 @@ class TypedRows:
 
 def _is_json(encoding: str) -> bool:
     return without_custom_id(encoding).partition(";")[0] in Json.encodings
+
+
+def _is_implied(encoding: str) -> bool:
+    return without_custom_id(encoding).partition(";")[0] in Implied.encodings
+
+
+def _begin_as_objects(payloads: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which payloads begin as JSON objects do; what they are is seen when they are read."""
+    begun = pc.equal(pc.binary_slice(payloads, 0, 1), pa.scalar(b"{", payloads.type))
+    return np.asarray(pc.fill_null(begun, False))
 
 
 def _stretches(flags: np.ndarray[Any, np.dtype[np.bool_]]) -> list[tuple[int, bool]]:

@@ -10,7 +10,8 @@ import csv
 import io
 from collections.abc import Sequence
 
-from zenlake.lake.decode.formats.plain import number, text
+from zenlake.expr.record import number_of
+from zenlake.lake.decode.formats.plain import text
 from zenlake.lake.model.decoder import Fields, Reason, Undecodable
 
 __all__ = ["Csv"]
@@ -62,5 +63,5 @@ def _value(word: str) -> object:
         return None
     if word in ("true", "false"):
         return word == "true"
-    value = number(word)
+    value = number_of(word)
     return word if value is None else value

@@ -6,27 +6,21 @@ out of neither.
 
 from __future__ import annotations
 
-import math
-import re
-from typing import Final
-
+from zenlake.expr.record import number_of
 from zenlake.lake.model.decoder import Fields, Undecodable
 
-__all__ = ["Plain", "number", "text"]
-
-_NUMBER: Final = re.compile(r"[+-]?(\d+|(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?)", re.ASCII)
-MOST_DIGITS: Final = 400
+__all__ = ["Plain", "text"]
 
 
 class Plain:
-    """Reads `text/plain`, `zenoh/string`, and bytes without an encoding."""
+    """Reads `text/plain` and `zenoh/string`."""
 
-    encodings = ("text/plain", "zenoh/string", "zenoh/bytes")
+    encodings = ("text/plain", "zenoh/string")
 
     def decode(self, payload: bytes, schema: str, type: object) -> Fields:
         """`text`, and `number` where the text is one."""
         decoded = text(payload)
-        value = number(decoded.strip())
+        value = number_of(decoded.strip())
         return {"text": decoded, "number": None if value is None else float(value)}
 
 
@@ -38,14 +32,3 @@ def text(payload: bytes) -> str:
         raise Undecodable(
             f"not text: byte {error.start} is not UTF-8; say under `encoding` what it is"
         ) from error
-
-
-def number(digits: str) -> int | float | None:
-    """The number that a text spells; None if it spells none, or one too large to hold."""
-    if len(digits) > MOST_DIGITS or not _NUMBER.fullmatch(digits):
-        return None
-    if digits.lstrip("+-").isdigit():
-        integer = int(digits)
-        return integer if -(1 << 63) <= integer < 1 << 63 else float(digits)
-    value = float(digits)
-    return value if math.isfinite(value) else None

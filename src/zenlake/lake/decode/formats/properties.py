@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from zenlake.lake.decode.formats.plain import number, text
+from zenlake.expr.record import number_of
+from zenlake.lake.decode.formats.plain import text
 from zenlake.lake.model.decoder import Fields, Undecodable
 
 __all__ = ["Properties"]
@@ -32,5 +33,5 @@ class Properties:
 def _value(word: str) -> object:
     if word in ("true", "false"):
         return word == "true"
-    value = number(word)
+    value = number_of(word)
     return word if value is None else value
