@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import LocalError, ZError
+from zenlake.expr.record import implied_value
 from zenlake.lake.decode.arrow_rows import rows_for
 from zenlake.lake.decode.key_columns import KeyParts
 from zenlake.lake.decode.ros2_tables import DECODER
@@ -151,17 +152,30 @@ class SampleDecoder:
             bridged = self._types.bridged.get(key)
             table = table_for(self._specs(), key, bridged)
             attached = query.attachment
+            sample, encoding = payload.to_bytes(), str(query.encoding or "")
+            if table is None and bridged is None:
+                _demand_readable(key, sample, encoding)
             rows = decoded(
                 self._types.with_types(table or _by_itself(key, bridged is not None)),
                 key,
-                payload.to_bytes(),
-                str(query.encoding or ""),
+                sample,
+                encoding,
                 None if attached is None else attached.to_bytes(),
             )
             document = {"rows": rows, "table": None if table is None else table.name}
             query.reply(query.key_expr, json.dumps(document), encoding=JSON)
         except ZError as error:
             _refuse(query, error)
+
+
+def _demand_readable(key: str, payload: bytes, encoding: str) -> None:
+    """Raise `LocalError` for bytes of which nothing says how they are to be read."""
+    if parse_key(key) is not None or encoding.partition(";")[0] not in ("", "zenoh/bytes"):
+        return
+    if isinstance(implied_value(payload), bytes):
+        raise LocalError(
+            f"no table has '{key}', and nothing says what these bytes are; name their encoding"
+        )
 
 
 def _refuse(query: Query, error: Exception) -> None:
