@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from tests.lake.opened_tables import note_opened_tables
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.query.planner import count_of, references
@@ -28,16 +30,7 @@ def place(tmp_path: Path) -> LakeLocation:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of tables whose logs are loaded from now on."""
-    names: list[str] = []
-    load = Table.open
-
-    def open(lake: LakeLocation, name: str) -> Table | None:
-        names.append(name)
-        return load(lake, name)
-
-    monkeypatch.setattr(Table, "open", open)
-    return names
+    return note_opened_tables(monkeypatch)
 
 
 def test_a_question_loads_the_tables_that_it_names_once(
@@ -48,6 +41,20 @@ def test_a_question_loads_the_tables_that_it_names_once(
         question, tables = references(catalog, "SELECT n FROM Second")
         assert (set(question.tables), set(tables)) == ({"second"}, {"second"})
     assert opened == ["second"]
+
+
+def test_a_question_about_a_time_loads_the_tables_that_it_names_once(
+    place: LakeLocation, opened: list[str]
+) -> None:
+    now = datetime.now(UTC)
+    question, tables = references(Catalog(place), "SELECT a.n FROM second a, Second b", now)
+    assert (set(question.tables), set(tables)) == ({"second"}, {"second"})
+    assert opened == ["second"]
+
+
+def test_a_lake_is_not_empty_once_a_table_is_found(place: LakeLocation, opened: list[str]) -> None:
+    assert not Catalog(place).is_empty()
+    assert opened == ["first"]
 
 
 def test_what_cannot_be_read_by_its_names_may_be_about_any_table(

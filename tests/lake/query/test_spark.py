@@ -11,6 +11,7 @@ import threading
 import time
 import zlib
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from deltalake import DeltaTable
 
 import zenlake.lake
 from tests.lake.journals import Here, rows_of, table_of, write
+from tests.lake.opened_tables import note_opened_tables
 from tests.lake.rowsof import START, Row
 from tests.newest.oracle import Said, answers
 from zenlake.errors import LocalError
@@ -134,6 +136,30 @@ def test_sql_reads_the_files_of_one_version_and_only_those_that_matter(
         found.sql("SELECT count(*) FROM sample")
     with pytest.raises(LocalError, match="no table 'nothing'"):
         found.table("nothing")
+
+
+def test_a_question_about_a_time_opens_latest_and_the_samples_that_it_follows_once(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    write(journal, [Row("a", b"1", 1)])
+    pipeline = Pipeline(str(lake), str(journal), Here())
+    pipeline.step()
+    pipeline.finish()
+    write(journal, [Row("b", b"2", 2)])
+    pipeline.step()
+    now = datetime.now(UTC)
+    write(journal, [Row("c", b"3", 3)])
+    pipeline.step()
+    found = zenlake.lake.open(lake, spark)
+    opened = note_opened_tables(monkeypatch)
+    for query in (
+        "SELECT key FROM latest ORDER BY key",
+        "SELECT key FROM latest JOIN samples USING (key) ORDER BY key",
+    ):
+        opened.clear()
+        assert [row.key for row in found.sql(query, asof=now).collect()] == ["a", "b"]
+        assert sorted(opened) == ["latest", "samples"]
 
 
 def test_latest_is_as_of_now_though_the_table_is_written_seldom(

@@ -73,21 +73,38 @@ class Catalog:
                 self._actions.pop(gone, None)
             return found, corrupt
 
-    def opened(self, at: datetime | None = None) -> Found:
-        """Return all tables, opened for the caller alone, who may commit to them.
+    def private(self, name: str, at: datetime | None = None) -> Table | None:
+        """Return a table opened for the caller alone, who may commit to it or go to a version.
 
-        `at`: those that there were at a time, as they were.
+        `at`: the table as it was at a time. None if there is no table of this name, or was none
+        then. Raises `CorruptTable` if its log cannot be read.
         """
+        table = Table.open(self.place, name)
+        return table if table is None or at is None or table.at_time(at) else None
+
+    def opened(self, at: datetime | None = None) -> Found:
+        """Return all tables as `private` does, and those that cannot be read."""
         found: dict[str, Table] = {}
         corrupt: dict[str, CorruptTable] = {}
         for name in self.names():
             try:
-                table = Table.open(self.place, name)
-                if table is not None and (at is None or table.at_time(at)):
-                    found[name] = table
+                table = self.private(name, at)
             except CorruptTable as error:
                 corrupt[name] = error
+                continue
+            if table is not None:
+                found[name] = table
         return found, corrupt
+
+    def is_empty(self) -> bool:
+        """Return True if there is no table. Tables are opened up to the first that there is."""
+        for name in self.names():
+            try:
+                if self.table(name) is not None:
+                    return False
+            except CorruptTable:
+                return False
+        return True
 
     def actions(self, table: Table) -> pa.Table:
         """Return the files of a table with their statistics, read once for each version."""
@@ -104,9 +121,10 @@ class Catalog:
 class CatalogColumns(Mapping[str, list[str]]):
     """The columns of tables by name; a table is opened when its columns are asked for."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        """`catalog`: whose tables."""
+    def __init__(self, catalog: Catalog, at: datetime | None = None) -> None:
+        """`catalog`: whose tables; `at`: as they were at a time, opened for the caller alone."""
         self._catalog = catalog
+        self._at = at
         self._names = catalog.names()
         self._opened: dict[str, Table] = {}
 
@@ -114,9 +132,13 @@ class CatalogColumns(Mapping[str, list[str]]):
         return list(self.table(name).schema.names)
 
     def table(self, name: str) -> Table:
-        """Return a table as it was when its columns were first asked for."""
+        """Return a table as it was when its columns were first asked for.
+
+        Raises `KeyError` if there is no such table, or was none then.
+        """
         if name not in self._opened:
-            table = self._catalog.table(name)
+            catalog, at = self._catalog, self._at
+            table = catalog.table(name) if at is None else catalog.private(name, at)
             if table is None:
                 raise KeyError(name)
             self._opened[name] = table

@@ -196,7 +196,7 @@ def open(
     """The lake in a folder or at an address; Spark starts when a question needs it."""
     place = LakeLocation(path)
     lake = Lake(place, spark, config or LakeConfig())
-    if not any(lake.catalog.opened()):
+    if lake.catalog.is_empty():
         raise LocalError(
             f"{place.uri} is no lake: there is no table in it; fill one with "
             "`zenlake lake run --journal DIR --lake DIR`"

@@ -16,7 +16,6 @@ Rows whose keys the asker may not see are left out beneath everything else
 from __future__ import annotations
 
 import importlib.util
-import re
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -67,24 +66,18 @@ def references(
     `known` says whether a name that is no table means something all the same. Raises
     `Unanswerable` for a table or column that does not exist.
     """
-    if asof is not None:
-        tables, corrupt = catalog.opened(instant_of(asof))
-        try:
-            question = ask(query, {name: one.schema.names for name, one in tables.items()}, known)
-        except Unanswerable:
-            for name, error in corrupt.items():
-                if re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE):
-                    raise error from None
-            raise
-        return question, {name: tables[name] for name in question.tables}
-    columns = CatalogColumns(catalog)
+    at = None if asof is None else instant_of(asof)
+    columns = CatalogColumns(catalog, at)
     try:
         question = ask(query, columns, known)
         if not question.trees:  # it may read any of them
-            return question, catalog.tables()[0]
+            return question, (catalog.tables() if at is None else catalog.opened(at))[0]
         return question, {name: columns.table(name) for name in question.tables}
-    except KeyError as error:  # a folder that is no table
-        raise Unanswerable(no_table(str(error.args[0]), columns)) from None
+    except KeyError as error:  # a folder that is no table, or was none then
+        name = str(error.args[0])
+        if at is not None:
+            raise Unanswerable(f"there was no table '{name}' at {at.isoformat()}") from None
+        raise Unanswerable(no_table(name, columns)) from None
 
 
 def count_of(catalog: Catalog, query: str) -> pa.Table | None:
@@ -173,12 +166,12 @@ class Planner:
         """Make what a question names views of the session, all of one moment."""
         with self.catalog.lock:
             question, tables = references(self.catalog, query, asof, known)
+            samples = None
+            if "latest" in tables and "latest" not in (versions or {}):
+                samples = tables["samples"] if "samples" in tables else self._samples(asof)
             for name, version in (versions or {}).items():
                 if name in tables:
                     tables[name] = self._at(name, version)
-            samples = None
-            if "latest" in tables and "latest" not in (versions or {}):
-                samples = self._samples(asof)
             self._show(tables, samples, self._needed(question, tables), access)
             for name in question.others:
                 jvm.copy_view(name, self._spark, self.session)
@@ -206,7 +199,7 @@ class Planner:
         """The table that `latest` follows, of the same moment."""
         if asof is None:
             return self.catalog.table("samples")
-        return self.catalog.opened(instant_of(asof))[0].get("samples")
+        return self.catalog.private("samples", instant_of(asof))
 
     def _at(self, name: str, version: int) -> Table:
         table = Table.open(self.catalog.place, name)

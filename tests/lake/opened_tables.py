@@ -1,0 +1,21 @@
+"""Which tables of a lake have their logs loaded."""
+
+from __future__ import annotations
+
+import pytest
+
+from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.delta import Table
+
+
+def note_opened_tables(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets the name of each table whose log is loaded from now on."""
+    names: list[str] = []
+    load = Table.open
+
+    def open(lake: LakeLocation, name: str) -> Table | None:
+        names.append(name)
+        return load(lake, name)
+
+    monkeypatch.setattr(Table, "open", open)
+    return names
