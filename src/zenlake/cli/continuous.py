@@ -49,14 +49,14 @@ def _create(where: str, request: dict[str, Any], as_json: bool) -> None:
     facts = _ask(where, request)
     if facts is None:
         import zenlake.lake
-        from zenlake.lake.continuous.definitions import accepted, asked
+        from zenlake.lake.continuous.definitions import create_definition, definition_in
 
-        one = asked({**OPERATOR, **request})
+        one = definition_in({**OPERATOR, **request})
         known = zenlake.lake.open(where)
         known.ask(one.sql)  # before Spark is started for nothing
         note(f"no lake runs in {where}; a Spark is started to read the question")
         with sparking("local[*]", None) as spark:
-            accepted(zenlake.lake.open(where, spark, configuration(None, where)), one)
+            create_definition(zenlake.lake.open(where, spark, configuration(None, where)), one)
         facts = {**one.shown(), "state": "waits for `zenlake up` or `zenlake lake run`"}
     if as_json:
         typer.echo(json.dumps(facts))
@@ -109,10 +109,10 @@ def _show(where: str, kind: str, name: str, as_json: bool) -> None:
 
 def _drop(where: str, kind: str, name: str) -> None:
     if _ask(where, {"action": "drop", "kind": kind, "name": name}) is None:
-        from zenlake.lake.continuous.definitions import forgotten
+        from zenlake.lake.continuous.definitions import drop_definition
         from zenlake.lake.model.location import LakeLocation
 
-        forgotten(LakeLocation(where), name, "view" if kind == "view" else "alert")
+        drop_definition(LakeLocation(where), name, "view" if kind == "view" else "alert")
     typer.echo(f"{name}  dropped")
 
 

@@ -12,7 +12,7 @@ import pytest
 from zenlake.errors import LocalError
 from zenlake.keys.readable import ALL_KEYS, ReadableChoice, ReadableKeys
 from zenlake.keys.rights import ALL_RIGHTS, Rights
-from zenlake.lake.continuous.definitions import asked
+from zenlake.lake.continuous.definitions import definition_in
 from zenlake.lake.continuous.owner_rights import (
     LEASE_SECONDS,
     MOST_ROUTERS,
@@ -141,17 +141,17 @@ def test_an_alert_is_tried_by_those_who_may_read_all_that_its_owner_may() -> Non
 
 def test_a_request_says_whom_it_is_for() -> None:
     request = {"kind": "view", "name": "leak", "sql": "SELECT key FROM samples"}
-    assert asked({**request, "as": "operator"}).owner is None
-    assert asked({**request, "as": EVE.plain()}).owner == EVE
+    assert definition_in({**request, "as": "operator"}).owner is None
+    assert definition_in({**request, "as": EVE.plain()}).owner == EVE
     bad: tuple[object, ...] = (
         None, "", "eve", {}, {"user": "eve"}, {"user": 5, **NO_SECRETS.plain()},
         {"user": "operator"}, {"readable": "W10", "writable": "W10"},
     )  # fmt: skip
     for who in bad:
         with pytest.raises(LocalError):
-            asked({**request, "as": who})
+            definition_in({**request, "as": who})
     with pytest.raises(LocalError, match="says who it is made for"):
-        asked(request)
+        definition_in(request)
 
 
 def test_its_owner_is_kept_with_it_and_one_without_is_of_the_operator(tmp_path: Path) -> None:

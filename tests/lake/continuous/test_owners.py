@@ -19,7 +19,7 @@ from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import until
 from zenlake.admin.reload import change
 from zenlake.agents.asking import Agent
-from zenlake.lake.continuous.definitions import accepted
+from zenlake.lake.continuous.definitions import create_definition
 from zenlake.lake.model.continuous_query import ContinuousQuery
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def test_a_view_sees_and_publishes_what_its_owner_may_and_stops_when_that_change
         mine = web.get(f"/@lake/alerts/tell{span}", headers=EVE)
         assert "robot/9" in mine.text
         assert "secret" not in mine.text
-        accepted(world.service.lake, ContinuousQuery("wide", "alert", ANYTHING))
+        create_definition(world.service.lake, ContinuousQuery("wide", "alert", ANYTHING))
         theirs = web.get(f"/@lake/alerts/wide{span}", headers=EVE)
         assert "robot/9" not in theirs.text
         assert "access control denies some of them to you" in theirs.text

@@ -6,8 +6,8 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -23,14 +23,16 @@ from tests.api.sessions import connected, listening, where
 from tests.lake.journals import Here, rows_of, write
 from tests.lake.mortal import CONFIG as LAKE
 from tests.lake.mortal import Phase, lives, watching
+from tests.lake.opened_tables import note_opened_tables
 from tests.lake.rowsof import START, Row
 from tests.waiting import until
 from zenlake.errors import LocalError
 from zenlake.lake import Pipeline, read_config
-from zenlake.lake.continuous.definitions import accepted
+from zenlake.lake.continuous.definitions import create_definition
 from zenlake.lake.continuous.manager import ContinuousQueries
 from zenlake.lake.continuous.stall import PATIENCE
 from zenlake.lake.model.continuous_query import ContinuousQuery
+from zenlake.lake.query.executor import WAITING, SqlExecutor
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.service.service import Service
 from zenlake.lake_client import ask
@@ -75,9 +77,11 @@ class World:
         self.session = session
         self.start()
 
-    def start(self) -> None:
+    def start(self, crowd: Callable[[SqlExecutor], None] = lambda executor: None) -> None:
+        """`crowd`: asks before any view is started."""
         lake = Lake(self.pipeline.place, self._spark, CONFIG)
         self.service = Service(lake, [self.pipeline.journal], self.session)
+        crowd(self.service.executor)
         self.continuous = ContinuousQueries(self.service, self.throttle.append, self.patience)
         self.service.add(self.continuous)
 
@@ -324,7 +328,7 @@ def test_kill_9_in_any_phase_leaves_every_result_in_its_table_once_and_on_the_bu
         ContinuousQuery("counts", "view", counts, history=True),
         ContinuousQuery("low", "alert", LOW, history=True),
     ):
-        accepted(opened, one)
+        create_definition(opened, one)
 
     def rows(name: str) -> list[dict[str, Any]]:
         found = rows_of(lake, name) if (lake / name).exists() else []
@@ -371,6 +375,59 @@ def test_kill_9_in_any_phase_leaves_every_result_in_its_table_once_and_on_the_bu
         }
         until(lambda: published >= results, "a result was never published")
         assert published == results
+
+
+def test_one_that_is_started_while_too_many_ask_says_so_and_is_tried_again(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    over = threading.Event()
+
+    def crowd(executor: SqlExecutor) -> None:
+        for number in range(executor.at_once):
+            assert executor.submit(number, lambda: (over.wait(), None)[1])
+        until(lambda: executor.waiting == 0)
+        for number in range(WAITING):
+            assert executor.submit(number, lambda: None)
+
+    def facts() -> dict[str, Any]:
+        (found,) = world.continuous.listed("view")
+        return found
+
+    plain = ContinuousQuery("plain", "view", "SELECT key, percent FROM battery", history=True)
+    with awake(tmp_path, spark) as world, ExitStack() as last:
+        last.callback(over.set)
+        world.continuous.create(plain)
+        world.until_rows("plain", 1)
+        world.end()
+        world.start(crowd)
+        until(lambda: bool(facts()["why"]), "it does not say that it waits")
+        assert (facts()["state"], facts()["why"]) == ("starting", *world.continuous.problems())
+        assert facts()["why"] == (
+            f"the view 'plain' is not started yet: {WAITING} questions wait already; ask again in "
+            "a moment; it is tried again every 1 s"
+        )
+        # Nobody else waits for it.
+        with pytest.raises(LocalError, match="questions wait already"):
+            world.continuous.create(ContinuousQuery("other", "view", plain.sql))
+        assert not (world.lake / ".standing" / "other").exists()
+        over.set()
+        world.heard(sample(1, 1, 80.0))
+        assert len(world.until_rows("plain", 2)) == 2
+        assert (facts()["state"], world.continuous.problems()) == ("running", ())
+
+
+def test_one_opens_the_tables_that_it_names_and_no_others(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with awake(tmp_path, spark) as world:
+        plain = "SELECT key, time, percent FROM battery"
+        world.continuous.create(ContinuousQuery("plain", "view", plain, history=True))
+        world.heard(sample(1, 1, 80.0))
+        world.until_rows("plain", 2)  # what a lake looks for at its start is over
+        opened = note_opened_tables(monkeypatch)
+        world.continuous.create(ContinuousQuery("low", "alert", LOW))
+        # The question reads the table that all share; its stream has one to itself.
+        assert sorted(opened) == ["battery", "low"]
 
 
 def test_one_that_stands_still_is_started_again_and_keeps_everything_once(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
+from zenlake.errors import LocalError
 from zenlake.lake import LakeConfig
 from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.query.executor import (
@@ -59,6 +60,33 @@ def test_only_so_many_may_wait(executor: SqlExecutor) -> None:
     assert executor.waiting == WAITING
     with pytest.raises(QueueFull, match=f"{WAITING} questions wait already"):
         executor.ask(QUESTION, "a")
+
+
+def test_what_is_only_planned_waits_for_its_turn_too(executor: SqlExecutor) -> None:
+    planned: list[str] = []
+    short = SqlQuestion(QUESTION, QueryLimits(seconds=0.01))
+    with pytest.raises(QueueFull, match=r"no turn within 0\.01 s"):
+        executor.judged(short, "a", lambda: planned.append("a"))
+    with pytest.raises(AskerGone):
+        executor.judged(SqlQuestion(QUESTION, gone=lambda: True), "a", lambda: planned.append("a"))
+    for number in range(WAITING - executor.waiting):
+        executor.judge_later(short, number, lambda: planned.append("later"))
+    with pytest.raises(QueueFull, match=f"{WAITING} questions wait already"):
+        executor.judge_later(short, "a", lambda: planned.append("a"))
+    assert planned == []
+
+
+def test_what_is_planned_later_gives_what_it_came_to(tmp_path: Path) -> None:
+    executor = SqlExecutor(Lake(LakeLocation(tmp_path), None, LakeConfig()))
+    assert executor.judge_later(SqlQuestion(QUESTION), "a", lambda: 7).result() == 7
+    assert executor.judged(SqlQuestion(QUESTION), "a", lambda: 8) == 8
+
+    def wrong() -> None:
+        raise LocalError("it may not run")
+
+    with pytest.raises(LocalError, match="it may not run"):
+        executor.judged(SqlQuestion(QUESTION), "a", wrong)
+    executor.close()
 
 
 def test_askers_take_turns_whoever_asks_most(tmp_path: Path) -> None:

@@ -344,18 +344,19 @@ def test_questions_that_do_not_come_back_are_answered_and_hold_nobody_up(
     executor = SqlExecutor(zenlake.lake.open(lake, spark), grace=0.0)
     warm = executor.ask(patient("SELECT key FROM samples LIMIT 1"), "warm")
     assert warm.num_rows == 1
-    ends, short = threading.Event(), QueryLimits(seconds=600.0, planning=0.1)
+    ends = threading.Event()
+    short = SqlQuestion("SELECT 1", QueryLimits(seconds=600.0, planning=0.1))
     told = []
     for _ in range(executor.at_once):
         with pytest.raises(Refused, match=r"planning the question took longer than 0\.1 s"):
-            executor.judged("SELECT 1", short, lambda: ends.wait())
+            executor.judged(short, "a", lambda: ends.wait())
         told.append(executor.lost)
     assert told == [1, 2, 3]
     # All of the places that there are would be taken; others took theirs.
     assert executor.ask(patient("SELECT key FROM samples LIMIT 1"), "a").num_rows == 1
     for _ in range(MOST_LOST - executor.at_once):
         with pytest.raises(Refused):
-            executor.judged("SELECT 1", short, lambda: ends.wait())
+            executor.judged(short, "a", lambda: ends.wait())
     with pytest.raises(LocalError, match=f"{MOST_LOST} questions before this one do not end"):
         executor.ask(patient("SELECT key FROM samples LIMIT 1"), "a")
     ends.set()

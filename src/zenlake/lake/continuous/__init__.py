@@ -7,6 +7,7 @@ result_table    the table of a view or an alert: every batch in it once
 alert_results   what an alert raised and cleared, kept and published
 publishing      results as keys on the bus
 stall           when one has made no progress for too long; pure
+planning        a definition judged, and planned by Spark over streams
 running_query   one of them, as a query of Structured Streaming
 manager         all of them: made, listed, dropped, and asked for
 backtest        an alert over history

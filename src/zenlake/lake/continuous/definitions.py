@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from zenlake.errors import LocalError
+from zenlake.lake.continuous.planning import judge_definition
 from zenlake.lake.continuous.result_table import described_as
-from zenlake.lake.continuous.running_query import judged
 from zenlake.lake.model.config import seconds_of
 from zenlake.lake.model.continuous_query import (
     ContinuousQuery,
@@ -22,26 +22,37 @@ if TYPE_CHECKING:
     from zenlake.lake.model.location import LakeLocation
     from zenlake.lake.query.lake import Lake
 
-__all__ = ["accepted", "asked", "forgotten", "kept", "swept"]
+__all__ = [
+    "create_definition",
+    "definition_in",
+    "demand_free",
+    "drop_definition",
+    "keep_definition",
+    "remove_dropped_tables",
+]
 
 
-def accepted(lake: Lake, definition: ContinuousQuery) -> None:
-    """Keep a definition that is let through; raises if it does not."""
-    judged(lake, definition)
-    kept(lake, definition)
+def create_definition(lake: Lake, definition: ContinuousQuery) -> None:
+    """Judge a definition and keep it; raises if it may not run, or its name is not free."""
+    judge_definition(lake, definition)
+    keep_definition(lake, definition)
 
 
-def kept(lake: Lake, definition: ContinuousQuery) -> None:
-    """Keep a definition whose question was judged; raises if its name is not free."""
-    taken = {*lake.place.folders(), *(spec.name for spec in lake.config.tables)}
-    definitions = ContinuousQueryStore(lake.place)
-    if definition.name in definitions.all():
+def demand_free(lake: Lake, definition: ContinuousQuery) -> None:
+    """Refuse a definition whose name cannot be one, or is not free."""
+    if definition.name in ContinuousQueryStore(lake.place).all():
         raise LocalError(f"there is '{definition.name}' already; drop it first, or choose a name")
+    taken = {*lake.place.folders(), *(spec.name for spec in lake.config.tables)}
     demand_name(definition.name, taken)
-    definitions.write(definition)
 
 
-def forgotten(place: LakeLocation, name: str, kind: Kind) -> None:
+def keep_definition(lake: Lake, definition: ContinuousQuery) -> None:
+    """Keep a definition whose question was judged; raises if its name is not free."""
+    demand_free(lake, definition)
+    ContinuousQueryStore(lake.place).write(definition)
+
+
+def drop_definition(place: LakeLocation, name: str, kind: Kind) -> None:
     """Take away a definition with its table."""
     definitions = ContinuousQueryStore(place)
     definitions.find(name, kind)
@@ -50,8 +61,8 @@ def forgotten(place: LakeLocation, name: str, kind: Kind) -> None:
     place.remove_folder(name)
 
 
-def swept(place: LakeLocation) -> None:
-    """Take away tables of views and alerts that were dropped."""
+def remove_dropped_tables(place: LakeLocation) -> None:
+    """Take away the tables of views and alerts that have no definition any more."""
     known = {described_as(one) for one in ContinuousQueryStore(place).all().values()}
     for name in place.folders():
         try:
@@ -64,8 +75,8 @@ def swept(place: LakeLocation) -> None:
             place.remove_folder(name)
 
 
-def asked(request: Mapping[str, Any]) -> ContinuousQuery:
-    """The definition in a request; raises `LocalError` for what is none."""
+def definition_in(request: Mapping[str, Any]) -> ContinuousQuery:
+    """Return the definition in a request; raises `LocalError` for what is none."""
     kind = request.get("kind")
     if kind not in ("view", "alert"):
         raise LocalError(f"'{kind}' is neither a view nor an alert")

@@ -11,6 +11,10 @@ Programs on this machine ask through the lake's socket (`do: continuous`), all o
 Each belongs to the operator or to a user, and sees what its owner may see
 (`continuous/owner_rights`): one whose owner's rights do not let it run is held until they do.
 
+Spark plans each in the turn of its owner (`lake/query/executor`), when it is made and when it is
+started again. No lock is held meanwhile: one that is started again is planned while the others are
+looked after, and starts with the next look.
+
 One that fails stops, and says why; the others and the lake go on. One that stands still
 (`continuous/stall`) is ended and started again from where it was.
 """
@@ -23,6 +27,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from zenlake.errors import LocalError, ZError
@@ -31,7 +36,13 @@ from zenlake.ext.query_service import JSON, QueryService
 from zenlake.keys import intersects
 from zenlake.keys.readable import ReadableKeys
 from zenlake.lake.continuous.backtest import instant_of, span_of, trial
-from zenlake.lake.continuous.definitions import asked, forgotten, kept, swept
+from zenlake.lake.continuous.definitions import (
+    definition_in,
+    demand_free,
+    drop_definition,
+    keep_definition,
+    remove_dropped_tables,
+)
 from zenlake.lake.continuous.owner_rights import (
     LEASE_SECONDS,
     ROOTS,
@@ -39,11 +50,13 @@ from zenlake.lake.continuous.owner_rights import (
     may_drop,
     may_try,
 )
+from zenlake.lake.continuous.planning import PlannedQuery, plan_definition
 from zenlake.lake.continuous.publishing import Result
-from zenlake.lake.continuous.running_query import RightsChanged, RunningQuery, judged, told_of
+from zenlake.lake.continuous.running_query import RightsChanged, RunningQuery, told_of
 from zenlake.lake.continuous.stall import PATIENCE, StallDetector
 from zenlake.lake.model.continuous_query import ContinuousQuery, ContinuousQueryStore, Kind
 from zenlake.lake.model.owner import OwningUser, words_of
+from zenlake.lake.query.executor import QueueFull, SqlQuestion
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.visibility import published_by, shown_definition
 
@@ -53,7 +66,7 @@ if TYPE_CHECKING:
     from zenlake.api.query import Query
     from zenlake.api.session import Session
     from zenlake.journal import Journal
-    from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
+    from zenlake.lake.query.executor import SqlExecutor
     from zenlake.lake.query.lake import Lake
 
 __all__ = ["ContinuousQueries", "reached", "tried"]
@@ -61,11 +74,15 @@ __all__ = ["ContinuousQueries", "reached", "tried"]
 log = logging.getLogger("zenlake.lake")
 
 LOOK: Final = 1.0
+"""Seconds between two looks at all of them."""
 SETTLE: Final = 1.0
 """Seconds that may lie between a sample's time and the moment that the journal has it for good."""
 
 REMEMBERED: Final = 3600.0
 """Seconds that the status says of one that it was started again."""
+
+RESTART: Final = QueryLimits(seconds=300.0, planning=300.0)
+"""What was judged once gets more time when it is planned again: the machine may be busy."""
 
 
 def reached(
@@ -84,6 +101,9 @@ def reached(
 
 class FactReceiver(Protocol):
     """A program on this machine that asked for something."""
+
+    def gone(self) -> bool:
+        """Return True if it waits no longer."""
 
     def fact(self, fact: object) -> None:
         """Send it a fact."""
@@ -127,6 +147,10 @@ class ContinuousQueries:
         self._began = time.monotonic()
         #: The users who have something made, by the request.
         self._asking: dict[FactReceiver, str | None] = {}
+        #: Those that Spark plans, or that wait for their turn.
+        self._planning: dict[str, tuple[ContinuousQuery, Future[PlannedQuery]]] = {}
+        #: Why those wait that found the queue full; they are tried again.
+        self._waiting: dict[str, str] = {}
         #: Why those do not run whose owners' rights do not let them.
         self._held: dict[str, str] = {}
         #: What they have found and could not publish.
@@ -172,20 +196,38 @@ class ContinuousQueries:
 
     # --- what is asked of them ------------------------------------------------------------------
 
-    def create(self, definition: ContinuousQuery) -> dict[str, Any]:
-        """Make one and start it; raises if it is refused."""
-        # Without the lock, and no longer than planning may take: nobody can cancel it.
-        self._service.executor.judged(
-            definition.sql, QueryLimits(), lambda: judged(self._lake, definition)
-        )
+    def create(
+        self, definition: ContinuousQuery, gone: Callable[[], bool] = lambda: False
+    ) -> dict[str, Any]:
+        """Make one and start it; raises if it is refused.
+
+        `gone`: says whether who asked for it waits no longer.
+        """
         with self._lock:
-            kept(self._lake, definition)
-            try:
-                self._running[definition.name] = self._run(definition)
-            except BaseException:
-                forgotten(self._lake.place, definition.name, definition.kind)
-                raise
-            return self.facts(definition)
+            demand_free(self._lake, definition)
+        try:
+            # In the turn of its owner, and without the lock.
+            planned = self._service.executor.judged(
+                SqlQuestion(definition.sql, gone=gone),
+                words_of(definition.owner),
+                lambda: self._plan(definition),
+            )
+            with self._lock:
+                keep_definition(self._lake, definition)
+                return self._begin(definition, planned)
+        finally:
+            kept = self._definitions.all().get(definition.name)
+            if kept is None or kept.id != definition.id:
+                self._definitions.discard(definition)
+
+    def _begin(self, definition: ContinuousQuery, planned: PlannedQuery) -> dict[str, Any]:
+        """Start one that was made just now; the lock is held."""
+        try:
+            self._running[definition.name] = self._run(definition, planned)
+        except BaseException:
+            drop_definition(self._lake.place, definition.name, definition.kind)
+            raise
+        return self.facts(definition)
 
     def drop(self, name: str, kind: Kind, asker: OwningUser | None = None) -> None:
         """End one, and take it away with its table; `asker`: None is the operator."""
@@ -201,12 +243,19 @@ class ContinuousQueries:
             running = self._running.pop(name, None)
             if running is not None:
                 running.stop()
-            self._why.pop(name, None)
-            self._held.pop(name, None)
-            self._unsent.pop(name, None)
-            self._stall.pop(name, None)
-            self._restarted.pop(name, None)
-            forgotten(self._lake.place, name, kind)
+            planning = self._planning.pop(name, None)
+            if planning is not None:
+                self._give_up(*planning)
+            for notes in (
+                self._why,
+                self._held,
+                self._waiting,
+                self._unsent,
+                self._stall,
+                self._restarted,
+            ):
+                notes.pop(name, None)
+            drop_definition(self._lake.place, name, kind)
 
     def listed(self, kind: Kind) -> list[dict[str, Any]]:
         """All of a kind, and how they are."""
@@ -225,6 +274,7 @@ class ContinuousQueries:
             held = self._held.get(definition.name, "")
             why = held or self._why.get(definition.name, "")
             state = "stopped" if why else "starting"
+            why = why or self._waiting.get(definition.name, "")
             return {**facts, "state": state, "why": why, "rights": held}
         facts |= {
             "state": "running",
@@ -243,12 +293,13 @@ class ContinuousQueries:
         return facts
 
     def problems(self) -> tuple[str, ...]:
-        """A sentence for each that stopped, and for each that was started again of late."""
+        """A sentence for each that stopped, that waits, or that was started again of late."""
         # Without the lock: the pipeline asks, and one may be starting, which takes Spark seconds.
         now = time.monotonic()
         of_late = tuple(self._restarted.values())
         stopped = (*self._why.values(), *(() if self._is_new() else self._held.values()))
-        return (*stopped, *(line for at, line in of_late if now - at < REMEMBERED))
+        waiting = tuple(self._waiting.values())
+        return (*stopped, *waiting, *(line for at, line in of_late if now - at < REMEMBERED))
 
     def restarts(self) -> int:
         """How often one was started again because it stood still."""
@@ -256,7 +307,7 @@ class ContinuousQueries:
 
     def _visited(self, request: dict[str, Any], caller: FactReceiver) -> None:
         action = request.get("action")
-        one = asked(request)
+        one = definition_in(request)
         asker = one.owner
         if asker is not None:
             self._rights.tell(str(request.get("router")), [asker.plain()], time.monotonic())
@@ -271,7 +322,7 @@ class ContinuousQueries:
     ) -> None:
         asker = one.owner
         if action == "create":
-            caller.fact(self.create(one))
+            caller.fact(self.create(one, caller.gone))
         elif action == "drop":
             self.drop(one.name, one.kind, asker)
             caller.fact({"dropped": one.name})
@@ -333,9 +384,15 @@ class ContinuousQueries:
 
     # --- at work --------------------------------------------------------------------------------
 
-    def _run(self, definition: ContinuousQuery) -> RunningQuery:
+    def _plan(self, definition: ContinuousQuery) -> PlannedQuery:
+        """Have Spark plan one; on a thread of the executor, which needs no lock of this object."""
+        aside = self._definitions.aside(definition)
+        return plan_definition(self._lake, definition, self._service.journals, aside)
+
+    def _run(self, definition: ContinuousQuery, planned: PlannedQuery) -> RunningQuery:
         return RunningQuery(
             definition,
+            planned,
             self._lake,
             self._service.journals,
             self._service.session,
@@ -345,19 +402,68 @@ class ContinuousQueries:
         )
 
     def _start(self, definition: ContinuousQuery) -> None:
-        """Run one if its owner's rights let it; the lock is held."""
+        """Have one planned in its owner's turn, if the owner's rights let it run.
+
+        The lock is held, so nothing is waited for here: `_start_planned` starts it.
+        """
         name = definition.name
         why = self._rights.hindrance(definition, time.monotonic())
         if why:
+            self._waiting.pop(name, None)
             self._hold(definition, why)
             return
         self._held.pop(name, None)
         try:
-            self._running[name] = self._run(definition)
+            planning = self._service.executor.judge_later(
+                SqlQuestion(definition.sql, RESTART),
+                words_of(definition.owner),
+                lambda: self._plan(definition),
+            )
+        except QueueFull as error:
+            self._wait(definition, error)
+        else:
+            self._waiting.pop(name, None)
+            self._planning[name] = definition, planning
+
+    def _start_planned(self) -> None:
+        """Start those that were planned meanwhile, and try those again that wait."""
+        for name in list(self._planning):
+            with self._lock:
+                one = self._planning.get(name)
+                if one is not None and one[1].done():
+                    del self._planning[name]
+                    self._start_one(*one)
+        if self._waiting:
+            every = self._definitions.all()
+            for name in list(self._waiting):
+                with self._lock:
+                    if name in self._waiting and name in every:
+                        self._start(every[name])
+
+    def _start_one(self, definition: ContinuousQuery, planning: Future[PlannedQuery]) -> None:
+        try:
+            self._running[definition.name] = self._run(definition, planning.result())
         except RightsChanged as error:
             self._hold(definition, str(error))
+        except QueueFull as error:
+            self._wait(definition, error)
         except BaseException as error:
             self._stopped(definition, told_of(error))
+
+    def _wait(self, definition: ContinuousQuery, error: QueueFull) -> None:
+        """Say that one is tried again, because no question was taken."""
+        line = (
+            f"the {definition.kind} '{definition.name}' is not started yet: {error}; it is tried "
+            f"again every {LOOK:g} s"
+        )
+        if definition.name not in self._waiting:
+            self._complain(line)
+        self._waiting[definition.name] = line
+
+    def _give_up(self, definition: ContinuousQuery, planning: Future[PlannedQuery]) -> None:
+        """Forget what Spark may be planning still: it was dropped."""
+        planning.cancel()
+        planning.add_done_callback(lambda _: self._definitions.discard(definition))
 
     def _hold(self, definition: ContinuousQuery, why: str) -> None:
         """Say why one does not run now."""
@@ -402,7 +508,7 @@ class ContinuousQueries:
 
     def _follow(self) -> None:
         try:
-            swept(self._lake.place)
+            remove_dropped_tables(self._lake.place)
         except (OSError, ZError) as error:
             self._complain(f"tables of dropped views are still there: {error}")
         for name in self._definitions.adopt():
@@ -414,7 +520,8 @@ class ContinuousQueries:
             if self._over.is_set():
                 return
             with self._lock:
-                if definition.name not in self._running:
+                made = definition.name in self._running or definition.name in self._planning
+                if not made and definition.name in self._definitions.all():
                     self._start(definition)
         while not self._over.wait(LOOK):
             try:
@@ -426,6 +533,7 @@ class ContinuousQueries:
         ends = [end for one in self._service.journals for end in one.watermark().offsets]
         self._looks.append((time.time(), ends))
         self._mind_rights()
+        self._start_planned()
         with self._lock:
             every = list(self._running.values())
         batches = sum(one.batches for one in every)

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -28,22 +28,20 @@ from zenlake.errors import LocalError
 from zenlake.keys import intersects
 from zenlake.lake.continuous.alert_results import AlertResults, changed
 from zenlake.lake.continuous.owner_rights import OwnerRights
+from zenlake.lake.continuous.planning import LATEST, PlannedQuery
 from zenlake.lake.continuous.publishing import Result, ResultPublisher
-from zenlake.lake.continuous.query_shape import ResultShape, chunks_of, conditional, shape_of
-from zenlake.lake.continuous.result_table import MOST_ROWS, ResultTable, columns_of, flattened
-from zenlake.lake.continuous.table_stream import Position, TableRowsSource, TableStream, at
+from zenlake.lake.continuous.query_shape import chunks_of
+from zenlake.lake.continuous.result_table import MOST_ROWS, ResultTable
+from zenlake.lake.continuous.table_stream import Position, TableStream, at
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.query.executor import collected, one_line
 from zenlake.lake.query.limits import QueryLimits
-from zenlake.lake.query.row_filter import visible_rows
-from zenlake.lake.query.table_frames import spark_type
 from zenlake.lake.table.delta import Table
-from zenlake.spark.jvm import is_append_possible, java_stacks, thread_connection
-from zenlake.spark.session import session_conf
+from zenlake.spark.jvm import java_stacks, thread_connection
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     from zenlake.api.session import Session
@@ -51,71 +49,18 @@ if TYPE_CHECKING:
     from zenlake.lake.model.config import LakeConfig
     from zenlake.lake.query.lake import Lake
 
-__all__ = ["RightsChanged", "RunningQuery", "judged", "told_of"]
+__all__ = ["RightsChanged", "RunningQuery", "told_of"]
 
-LATEST: Final = "latest"
 EVERY: Final = "1 second"
 FINISH: Final = 2.0
 """Seconds that a batch has to finish before its query is ended."""
 MOST_LINES: Final = 200
 """Of stacks that are written to the log."""
 BOUNDS: Final = QueryLimits(rows=MOST_ROWS, bytes=64 << 20)
-CONF: Final = {
-    # One task for each is plenty: what comes in a second is little.
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.streaming.minBatchesToRetain": "10",
-    "spark.sql.streaming.noDataProgressEventInterval": "1000",
-    # Without it `stop` waits for ever for a batch that does not answer.
-    "spark.sql.streaming.stopTimeout": "30s",
-}
 
 
 class RightsChanged(LocalError):
     """The rights of its owner do not let a view or an alert run; the message says why."""
-
-
-def judged(lake: Lake, definition: ContinuousQuery) -> tuple[ResultShape, pa.Schema]:
-    """Return the shape and the columns of a definition, judged as every question is.
-
-    Nothing runs: the question is read and planned over the tables as they are.
-    """
-    from pyspark.errors import PySparkException
-
-    shape = shape_of(definition.sql)
-    # As it was written first: what is refused is named as its author knows it.
-    try:
-        frame = lake.judged(definition.sql, definition.access)
-        _streams(lake, definition.sql)
-        columns = columns_of(flattened(frame))
-        if definition.kind == "alert":
-            flattened(lake.judged(conditional(definition.sql), definition.access))
-    except PySparkException as error:
-        raise LocalError(one_line(str(error))) from error
-    return shape, columns
-
-
-def _streams(lake: Lake, sql: str) -> dict[str, Table]:
-    """The tables of a question that grow."""
-    tables = lake.tables()
-    streams: dict[str, Table] = {}
-    for name in lake.ask(sql).tables:
-        table = tables[name]
-        if name != LATEST and (
-            table.is_continuous
-            or not {"journal", "partition", "offset", "received", "key"} <= set(table.schema.names)
-        ):
-            raise LocalError(
-                f"'{name}' is no table of samples; views and alerts are about samples, the typed "
-                "tables, and latest beside them"
-            )
-        if name != LATEST:
-            streams[name] = table
-    if not streams:
-        raise LocalError(
-            "the question is about nothing that grows: select from samples or a typed table; "
-            "latest can only be joined with them"
-        )
-    return streams
 
 
 def _kept(config: LakeConfig, keys: str) -> float | None:
@@ -130,6 +75,7 @@ class RunningQuery:
     def __init__(
         self,
         definition: ContinuousQuery,
+        planned: PlannedQuery,
         lake: Lake,
         journals: Sequence[Journal],
         session: Session | None,
@@ -137,7 +83,7 @@ class RunningQuery:
         rights: OwnerRights,
         unsent: Sequence[Result] = (),
     ) -> None:
-        """Start it; raises if it cannot run.
+        """Start what `plan_definition` made of it; raises if it cannot run.
 
         `rights`: what owners may do; `unsent`: results that an earlier life could not publish.
         """
@@ -157,7 +103,7 @@ class RunningQuery:
         self._connection: Any = None
         self._idle = threading.Event()
         self._idle.set()
-        self.shape, columns = judged(lake, definition)
+        self.shape = planned.judged.shape
         self.alerting: AlertResults | None = None
         self.publisher = ResultPublisher(
             session,
@@ -174,11 +120,11 @@ class RunningQuery:
                 self.results = self.alerting.results
             else:
                 self.results = ResultTable(
-                    lake.place, definition, columns, lake.config.vacuum_age, keep
+                    lake.place, definition, planned.judged.columns, lake.config.vacuum_age, keep
                 )
-            self._feeds = self._opened()
+            self._feeds = self._opened(planned.judged.tables)
             self.feed()
-            self.query = self._started()
+            self.query = self._started(planned)
         except BaseException:
             self.publisher.close()
             raise
@@ -199,22 +145,20 @@ class RunningQuery:
 
     # --- Spark ----------------------------------------------------------------------------------
 
-    def _started(self) -> StreamingQuery:
+    def _started(self, planned: PlannedQuery) -> StreamingQuery:
         from pyspark.errors import PySparkException
 
         checkpoint = self._aside / "checkpoint"
         known = any((checkpoint / "offsets").glob("[0-9]*"))
         if not known and self.results.reached(self.app) is not None:
             raise LocalError(f"how far it is was lost ({checkpoint}); drop it and create it again")
-        spark = self._session()
+        replacing = planned.replaces_groups
         try:
-            frame = self._frame(spark)
-            replacing = self._replacing(frame)
-            context: Any = spark.sparkContext
+            context: Any = self._lake.spark.sparkContext
             # Beside the pipeline and questions, not behind them.
             context.setLocalProperty("spark.scheduler.pool", "views")
             started: StreamingQuery = (
-                frame.writeStream.foreachBatch(
+                planned.frame.writeStream.foreachBatch(
                     lambda rows, number: self._batch(rows, number, replacing)
                 )
                 .outputMode("update" if replacing else "append")
@@ -226,63 +170,31 @@ class RunningQuery:
             raise LocalError(one_line(str(error))) from error
         return started
 
-    def _session(self) -> SparkSession:
-        spark = self._lake.spark.newSession()
-        for name, value in (session_conf() | CONF).items():
-            spark.conf.set(name, value)
-        spark.dataSource.register(TableRowsSource)
-        return spark
-
-    def _frame(self, spark: SparkSession) -> DataFrame:
-        """The question over streams instead of tables."""
-        definition = self.definition
-        folders = json.dumps([journal.path for journal in self._journals.values()])
-        for name, table in self._lake.tables().items():
-            if name not in self._lake.ask(definition.sql).tables:
-                continue
-            columns = ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in table.schema)
-            if name == LATEST:
-                reader: Any = spark.read.format("zenlake-newest").schema(columns)
-                options = {"lake": self._lake.place.uri, "journals": folders}
-                newest = reader.options(**options).load()
-                visible_rows(newest, definition.access).createOrReplaceTempView(name)
-                continue
-            feed = self._feeds[name]
-            # A file for each batch, so that the number of the one is that of the other.
-            stream = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
-            rows = stream.option("cleanSource", "delete").parquet(str(feed.folder))
-            # Beneath all else: not even a watermark is moved by rows that the owner may not see.
-            frame = visible_rows(rows, definition.access)
-            if self.shape.grouped or self.shape.joined:
-                frame = frame.withWatermark("time", f"{definition.late} seconds")
-            frame.createOrReplaceTempView(name)
-        alert = definition.kind == "alert"
-        return flattened(spark.sql(conditional(definition.sql) if alert else definition.sql))
-
-    def _opened(self) -> dict[str, TableStream]:
+    def _opened(self, named: Mapping[str, pa.Schema]) -> dict[str, TableStream]:
         """The tables that grow as streams, from where it began: the same for all its lives."""
         page = self._aside / "start.json"
-        streams = _streams(self._lake, self.definition.sql)
+        tables: dict[str, Table] = {}
+        for name in named.keys() - {LATEST}:
+            table = self._lake.catalog.private(name)
+            if table is None:
+                raise LocalError(f"there is no table '{name}' any more")
+            tables[name] = table
         if not page.exists():
             known = {id: [0] * one.partitions for id, one in self._journals.items()}
-            start = {} if self.definition.history else {n: at(t, known) for n, t in streams.items()}
+            start = {} if self.definition.history else {n: at(t, known) for n, t in tables.items()}
             fresh = page.with_suffix(".new")
             fresh.write_text(json.dumps(start), "utf-8")
             fresh.replace(page)
         starts = json.loads(page.read_text("utf-8"))
         return {
-            name: TableStream(self._aside, table, starts.get(name, {}), table.schema)
-            for name, table in streams.items()
+            name: TableStream(self._aside, table, starts.get(name, {}), named[name])
+            for name, table in tables.items()
         }
 
     def feed(self) -> None:
         """Give Spark what the tables have since."""
         for feed in self._feeds.values():
             feed.more({id: one.partitions for id, one in self._journals.items()})
-
-    def _replacing(self, frame: DataFrame) -> bool:
-        """Whether groups never end, so that their newest values take the place of older ones."""
-        return self.shape.grouped and not is_append_possible(frame)
 
     # --- what it finds --------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ __all__ = [
     "at",
     "pieces",
     "rows_between",
+    "stream_folder",
 ]
 
 OWN: Final = ("view/", "alert/")
@@ -144,14 +145,20 @@ def rows_between(
             yield pa.RecordBatch.from_pydict(columns, schema=schema)
 
 
+def stream_folder(aside: Path, name: str) -> Path:
+    """Return the folder that files of a table are put into; it is made if it is not there."""
+    folder = aside / "input" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 @final
 class TableStream:
     """One table as a stream: a folder that files are put into, and what is noted of them."""
 
     def __init__(self, aside: Path, table: Table, start: Position, schema: pa.Schema) -> None:
         """Go on after the last file that was noted; a new one begins at `start`."""
-        self.folder = aside / "input" / table.name
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder = stream_folder(aside, table.name)
         self._page = aside / f"input.{table.name}.json"
         self._table = table
         self._schema = schema

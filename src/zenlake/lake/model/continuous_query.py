@@ -10,9 +10,11 @@ import json
 import os
 import re
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, final
@@ -107,6 +109,8 @@ class ContinuousQueryStore:
                 f"views and alerts are kept in a folder of this machine, and {place.uri} is none"
             )
         self._folder = Path(place.uri) / FOLDER
+        #: Held while folders beside definitions are made or taken away.
+        self._lock = threading.Lock()
 
     def all(self) -> dict[str, ContinuousQuery]:
         """Those that there are, by name; what cannot be read is not one."""
@@ -170,8 +174,18 @@ class ContinuousQueryStore:
     def aside(self, one: ContinuousQuery) -> Path:
         """The folder of what is noted beside a definition."""
         folder = self._folder / one.name / one.id
-        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+        with self._lock:
+            for part in (self._folder, folder.parent, folder):
+                part.mkdir(mode=0o700, exist_ok=True)
         return folder
+
+    def discard(self, one: ContinuousQuery) -> None:
+        """Take away what was noted beside a definition that is not kept."""
+        folder = self._folder / one.name / one.id
+        with self._lock:
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # another of this name has notes there
+                folder.parent.rmdir()
 
     def _sync(self) -> None:
         handle = os.open(self._folder, os.O_RDONLY)

@@ -65,7 +65,7 @@ USUAL: Final = QueryLimits()
 
 
 class QueueFull(LocalError):
-    """Too many questions wait, or one waited too long."""
+    """No question is taken now: too many wait or do not end, or this one waited too long."""
 
 
 class AskerGone(LocalError):
@@ -176,31 +176,9 @@ class SqlExecutor:
         counted = self._counted(question)
         if counted is not None:
             return counted
-        seconds = question.limits.seconds
-        until = time.monotonic() + seconds
-        answer: Future[pa.Table] = Future()
-
-        def work() -> None:
-            if answer.set_running_or_notify_cancel():
-                try:
-                    answer.set_result(self.run(question, max(0.1, until - time.monotonic())))
-                except BaseException as error:
-                    answer.set_exception(error)
-
-        if not self.submit(who, work):
-            self.counts.refused += 1
-            raise QueueFull(f"{self.waiting} questions wait already; ask again in a moment")
-        while not answer.done():
-            with suppress(TimeoutError):
-                return answer.result(LOOK)
-            # One that runs is ended by the thread that looks after all of them.
-            if question.gone() and answer.cancel():
-                self.counts.abandoned += 1
-                raise AskerGone("who asked has gone")
-            if time.monotonic() > until and answer.cancel():
-                self.counts.refused += 1
-                raise QueueFull(f"no turn within {seconds:g} s: {self.waiting} questions wait")
-        return answer.result()
+        until = time.monotonic() + question.limits.seconds
+        answer = self._queued(who, lambda: self.run(question, _left(until)))
+        return self._awaited(answer, question, until)
 
     def run(self, question: SqlQuestion, seconds: float | None = None) -> pa.Table:
         """Return the rows that a question finds, on this thread and at once.
@@ -222,23 +200,66 @@ class SqlExecutor:
             raise
         return rows
 
-    def judged(self, text: str, limits: QueryLimits, work: Callable[[], T]) -> T:
-        """Do work that has Spark plan a question, and no more, within the time of planning."""
+    def judged(self, question: SqlQuestion, who: Hashable, work: Callable[[], T]) -> T:
+        """Return what work gives that has Spark plan a question, and no more.
 
+        It is done when it is the turn of who asks, within the time of planning. Raises `QueueFull`.
+        """
+        until = time.monotonic() + question.limits.seconds
+        planned = self._queued(who, lambda: self._planned(question, _left(until), work))
+        return self._awaited(planned, question, until)
+
+    def judge_later(self, question: SqlQuestion, who: Hashable, work: Callable[[], T]) -> Future[T]:
+        """Do what `judged` does, but do not wait for the turn. Raises `QueueFull` at once."""
+        return self._queued(who, lambda: self._planned(question, question.limits.seconds, work))
+
+    def _planned(self, question: SqlQuestion, seconds: float, work: Callable[[], T]) -> T:
         def plan(one: _Running) -> T:
             done = work()
             if one.why:
-                raise Refused(one.why)
+                raise _ended(one)
             return done
 
-        return self._supervised(SqlQuestion(text, limits), limits.seconds, plan)
+        return self._supervised(question, seconds, plan)
+
+    def _queued(self, who: Hashable, work: Callable[[], T]) -> Future[T]:
+        """Have work done in this asker's turn. Raises `QueueFull` if too much waits."""
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(work())
+                except BaseException as error:
+                    answer.set_exception(error)
+
+        if not self.submit(who, run):
+            self.counts.refused += 1
+            raise QueueFull(f"{self.waiting} questions wait already; ask again in a moment")
+        return answer
+
+    def _awaited(self, answer: Future[T], question: SqlQuestion, until: float) -> T:
+        """Return the answer to a question that waits for its turn until then, and no longer."""
+        while not answer.done():
+            with suppress(TimeoutError):
+                return answer.result(LOOK)
+            # One that runs is ended by the thread that looks after all of them.
+            if question.gone() and answer.cancel():
+                self.counts.abandoned += 1
+                raise AskerGone("who asked has gone")
+            if time.monotonic() > until and answer.cancel():
+                self.counts.refused += 1
+                raise QueueFull(
+                    f"no turn within {question.limits.seconds:g} s: {self.waiting} questions wait"
+                )
+        return answer.result()
 
     def _supervised(
         self, question: SqlQuestion, seconds: float, work: Callable[[_Running], T]
     ) -> T:
         """Do work that asks Spark, on a thread that is given up if it does not come back."""
         if self.lost >= MOST_LOST:
-            raise LocalError(
+            raise QueueFull(
                 f"{self.lost} questions before this one do not end, and Spark is about to be "
                 "started again; ask again in a minute"
             )
@@ -265,7 +286,7 @@ class SqlExecutor:
             if one.is_lost(time.monotonic(), self._grace):
                 self._threads.give_up(call)
                 log.warning("a question does not end: %s", question.text[:1000])
-                raise AskerGone("who asked has gone") if one.why == "gone" else Refused(one.why)
+                raise _ended(one)
 
     def _counted(self, question: SqlQuestion) -> pa.Table | None:
         """The answer to a question that only counts rows: it stands in a log, and needs no turn."""
@@ -361,6 +382,16 @@ class SqlExecutor:
         context: Any = self.lake.spark.sparkContext
         with suppress(ConnectionError, Py4JError):  # its Java may have ended
             context.cancelJobsWithTag(one.tag)
+
+
+def _ended(one: _Running) -> LocalError:
+    """Return the error for a question that was cancelled."""
+    return AskerGone("who asked has gone") if one.why == "gone" else Refused(one.why)
+
+
+def _left(until: float) -> float:
+    """Return the seconds until a moment: at least a tenth, for one that has its turn at last."""
+    return max(0.1, until - time.monotonic())
 
 
 def collected(frame: DataFrame, allowed: QueryLimits) -> pa.Table:
