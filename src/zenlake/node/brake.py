@@ -10,21 +10,26 @@ from __future__ import annotations
 
 from typing import Final
 
+from zenlake.clock.backoff import Backoff
+
 FREE: Final = 5
 """Failures of an address that cost nothing."""
 FREE_USER: Final = 20
 """Failures of a user, from wherever, that cost nothing."""
 LONGEST: Final = 60.0
+PAUSES: Final = Backoff(1.0, LONGEST)
+"""How long an address waits after each failure that costs something."""
 FORGET: Final = 900.0
 """Seconds after which a failure is forgotten."""
 REMEMBERED: Final = 4096
 
 
 class _Failures:
-    __slots__ = ("count", "until", "when")
+    __slots__ = ("count", "pause", "until", "when")
 
     def __init__(self) -> None:
         self.count: int = 0
+        self.pause: float = 0.0
         self.when: float = 0.0
         self.until: float = 0.0
 
@@ -49,7 +54,8 @@ class LoginBrake:
         """A login failed."""
         one = self._note(self._addresses, address, now)
         if one.count > FREE:
-            one.until = now + min(LONGEST, 2.0 ** min(10, one.count - FREE - 1))
+            one.pause = PAUSES.after(one.pause)
+            one.until = now + one.pause
         if user:
             many = self._note(self._users, user, now)
             if many.count > FREE_USER:
