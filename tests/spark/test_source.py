@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.spark.rows import MIDNIGHT, SECOND, row, write_journal
-from zenlake.spark.jvm import executed_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,12 +54,16 @@ def test_a_journal_reads_as_a_table(spark: SparkSession, journal: Path) -> None:
     assert (found["kind"], found["source_id"], bytes(found["value"])) == ("put", "1a2b3:7", b"3")
 
 
-def test_conditions_are_decided_by_the_journal(spark: SparkSession, journal: Path) -> None:
+def test_conditions_are_decided_by_the_journal(
+    spark: SparkSession, journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     frame = read(spark, journal).where(
         "time >= '2026-01-01T00:04:00Z' and key in ('robot/1/pose', 'robot/2/pose')"
     )
     assert numbers(frame) == [n for n in range(240, 300) if n % 10 in (1, 2)]
-    plan = executed_plan(frame)
+    capsys.readouterr()
+    frame.explain()
+    plan = capsys.readouterr().out
     assert "Filter" not in plan.replace("RuntimeFilters", ""), plan
     starts = read(spark, journal).where("key like 'robot/4%' and offset >= 10 and partition < 9")
     everything = [found for found in read(spark, journal).collect() if found["offset"] >= 10]

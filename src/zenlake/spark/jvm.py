@@ -20,9 +20,7 @@ __all__ = [
     "active_context",
     "analysed_plan",
     "arrow_stream",
-    "cancel_job_group",
     "copy_view",
-    "executed_plan",
     "finish_planning",
     "forget_gateway",
     "frame_of_plan",
@@ -122,11 +120,6 @@ def is_stopped(context: SparkContext) -> bool:
     return bool(context._jsc.sc().isStopped())
 
 
-def cancel_job_group(context: SparkContext, group: str) -> None:
-    """Cancel the jobs of a group, and those of it that begin later."""
-    context._jsc.sc().cancelJobGroupAndFutureJobs(group)
-
-
 def task_pool(context: SparkContext) -> Any:
     """Return the scheduler's root pool, which holds every set of running tasks."""
     return context._jsc.sc().taskScheduler().rootPool()
@@ -156,11 +149,6 @@ def parsed_plan(session: SparkSession, query: str) -> Any:
 def analysed_plan(frame: DataFrame) -> Any:
     """Return the logical plan of a frame, with every name resolved."""
     return frame._jdf.queryExecution().analyzed()
-
-
-def executed_plan(frame: DataFrame) -> str:
-    """Return the physical plan of a frame as text."""
-    return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
 def finish_planning(frame: DataFrame) -> None:

@@ -20,7 +20,6 @@ from zenlake.lake.query.lost_cores import (
     LostCoresWatch,
     held_by_cancelled,
 )
-from zenlake.spark.jvm import cancel_job_group
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +110,7 @@ def test_a_core_that_a_cancelled_join_holds_is_seen_until_it_is_free(spark: Spar
         assert held_by_cancelled(context) == 0, "it runs, but is wanted"
 
         def cancelled() -> bool:
-            cancel_job_group(context, "join")
+            context.cancelJobGroup("join")
             return asked.done()
 
         until(cancelled)
