@@ -67,7 +67,7 @@ __all__ = ["BusAnswers"]
 SQL: Final = "@lake/sql"
 TABLES: Final = "@lake/tables"
 WORKERS: Final = 4
-STRETCH: Final = 16_384
+REPLIES_PER_CHECK: Final = 16_384
 """Replies between two looks whether the asker is still there, at most."""
 HELD: Final = 16 << 20
 """Bytes of values that are replied with between two looks, about."""
@@ -242,17 +242,17 @@ class BusAnswers:
         replies = RecordedReplies(query, columns.keys, columns.kinds)
         count = answered.rows.num_rows
         size = answered.rows["value"].nbytes // max(1, count)
-        stretch = max(1, min(STRETCH, HELD // (size + 1)))
-        for start in range(0, count, stretch):
+        step = max(1, min(REPLIES_PER_CHECK, HELD // (size + 1)))
+        for start in range(0, count, step):
             if self._answers.is_over(query):
                 return
             payloads = None
             if subjects is not None:
                 payloads = [
                     json.dumps(projected(selection, one), ensure_ascii=False).encode()
-                    for one in subjects[start : start + stretch]
+                    for one in subjects[start : start + step]
                 ]
-            replies.send(columns.stretch(start, stretch, payloads))
+            replies.send(columns.stretch(start, step, payloads))
 
     def _proof(
         self, snapshot: LakeSnapshot, exprs: tuple[str, ...], within: ResolvedRange = ALWAYS

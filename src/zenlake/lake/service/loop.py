@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar, final
 
-from zenlake.clock.throttle import REPEAT_AFTER_SECONDS, Throttle
+from zenlake.clock.throttle import LineBudget, Throttle
 from zenlake.errors import ConfigError, LocalError, ZError
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.freshness import Freshness
@@ -48,7 +48,8 @@ AUTO_FAR: Final = 1_000_000
 LAST_ROWS: Final = 200_000
 """Rows that are still read when it is told to stop."""
 
-MOST_OVERTAKEN: Final = 20
+MOST_CONFLICTS: Final = 20
+"""Steps in a row that commits of others may come before, where nothing is waited for (`once`)."""
 
 WHY: Final = 'zenlake sql "SELECT table, reason, field, count(*) FROM quarantine GROUP BY ALL"'
 
@@ -134,8 +135,9 @@ class Loop:
         self._freshness = Freshness()
         self._folds = float("-inf")
         self._error: tuple[str, float] | None = None
+        #: Samples that went to quarantine since the last line about it.
         self._held = 0
-        self._held_told = float("-inf")
+        self._held_lines = LineBudget(1)
         self._written = float("-inf")
         self._alive_at = float("-inf")
         self._changed = True
@@ -259,9 +261,9 @@ class Loop:
             if line is not None:
                 self._complain(line)
         self._held += step.quarantined
-        if self._held and now - self._held_told >= REPEAT_AFTER_SECONDS:
+        if self._held and self._held_lines.take(now) >= 0:
             self._complain(f"{self._held:,} samples went to quarantine; `{WHY}` says why")
-            self._held, self._held_told = 0, now
+            self._held = 0
         if self._tell is not None and step.rows:
             self._tell(done, step)
 
@@ -269,7 +271,7 @@ class Loop:
         wait = self.commit_schedule.failed(now)
         if isinstance(error, CommitConflict):
             log.info("%s; looking again", error)
-            if self._once and self.commit_schedule.failures > MOST_OVERTAKEN:
+            if self._once and self.commit_schedule.failures > MOST_CONFLICTS:
                 raise error
             return min(wait, 1.0)
         if self._once:
