@@ -20,9 +20,9 @@ from zenlake.errors import ZError
 from zenlake.journal.disk.layout import partition_of
 from zenlake.journal.ingest import columns as columns_module
 from zenlake.journal.ingest.columns import (
+    FRAME,
     PIECE_BYTES,
     PIECE_ROWS,
-    STRETCH,
     ColumnSink,
     cuts,
     declare_columns,
@@ -184,7 +184,7 @@ def test_usual_messages_make_no_sample() -> None:
     assert twins.rows.received - before == 2 * len(usual)
     # One stretch of rows for the whole frame: nothing was read in another way.
     twins.say(*usual)
-    assert len(twins.rows.table.frames) == STRETCH.itemsize
+    assert len(twins.rows.table.frames) == FRAME.itemsize
     twins.check()
     way = twins.hosts[0].node.neighbours[0].pushes.inbounds.all()
     assert sum(inbound.samples for inbound in way) == 4 * len(usual)
@@ -230,7 +230,7 @@ def test_two_sinks_each_read_what_they_alone_hear() -> None:
     for sn in range(3):
         client.say(write(Frame(sn=sn, reliable=True, messages=tuple(said))))
         network.run(0.01)
-        stretches = [len(table.table.frames) // STRETCH.itemsize for table in tables.values()]
+        stretches = [len(table.table.frames) // FRAME.itemsize for table in tables.values()]
         found = {expr: sink.take()[0][1].to_pylist() for expr, sink in sinks.items()}
         assert [row["key"] for row in found["a/**"]] == ["a/1", "a/2", "a/1"]
         assert [row["value"] for row in found["b/**"]] == [b"b/1", b"b/2"]

@@ -11,7 +11,7 @@ from tests.node.clients import Client
 from tests.routing.policies import access_control, applying, policy_of, rule, subject
 from zenlake.clock import Hlc, ZenohId
 from zenlake.clock.hlc import MAX_AHEAD_NS
-from zenlake.journal.ingest.columns import STRETCH, ColumnSink
+from zenlake.journal.ingest.columns import FRAME, ColumnSink
 from zenlake.journal.ingest.kernel import RowSink
 from zenlake.node.stamps import Timestamper
 from zenlake.recorded.time_bounds import HLC_BIAS
@@ -144,7 +144,7 @@ def test_usual_puts_of_a_router_are_one_stretch_with_the_times_that_others_hear(
     twins.say(*usual)
     twins.check()
     twins.say(*usual)
-    assert len(twins.rows.table.frames) == STRETCH.itemsize  # nothing was read in another way
+    assert len(twins.rows.table.frames) == FRAME.itemsize  # nothing was read in another way
     rows, heard = twins.check()
     assert [row["stamped"] for row in rows] == [False] * len(usual)
     own = [row["hlc"] for row in rows if row["stamp_id"] == ZID]

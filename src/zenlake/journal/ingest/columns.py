@@ -65,7 +65,7 @@ ROW: Final = np.dtype(
         ("id", "<i4"),
     ]
 )
-STRETCH: Final = np.dtype([("count", "<i8"), ("received", "<i8")])
+FRAME: Final = np.dtype([("count", "<i8"), ("received", "<i8")])
 PIECE: Final = np.dtype([("row", "<i8"), ("view", "<i8", 2)])
 SOURCE: Final = np.dtype([("row", "<i8"), ("id", "<i8"), ("eid", "<i8"), ("sn", "<i8")])
 
@@ -170,8 +170,8 @@ class FrameColumns:
         self.origin = origin
         self.rows = np.frombuffer(table.rows.getvalue(), ROW)
         count = len(self.rows)
-        stretches = np.frombuffer(table.frames.getvalue(), STRETCH)
-        self.received = np.repeat(stretches["received"], stretches["count"])
+        frames = np.frombuffer(table.frames.getvalue(), FRAME)
+        self.received = np.repeat(frames["received"], frames["count"])
         flags = self.rows["flags"]
         self.flags = flags
         self.unstamped = (flags & UNSTAMPED) != 0

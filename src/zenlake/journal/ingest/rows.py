@@ -36,7 +36,7 @@ def timestamp_of(hlc: int, stamp_id: bytes) -> Timestamp:
 
 def hlc_nanos(hlc: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """Nanoseconds since 1970, exactly as one timestamp tells them (`NTP64.as_nanos`)."""
-    raw = hlc.view(np.uint64) ^ np.uint64(1 << 63)
+    raw = hlc.view(np.uint64) ^ np.uint64(HLC_BIAS)
     fraction = raw & np.uint64(0xFFFFFFFF)
     second = np.uint64(1_000_000_000)
     below = (fraction * second + np.uint64(0xFFFFFFFF)) >> np.uint64(32)

@@ -32,7 +32,7 @@ MOST_ROWS: Final = 1_000_000
 MOST_BYTES: Final = 256 << 20
 """How much one answer may be: rows wait in memory until their order is known."""
 
-_STRETCH: Final = 4096
+_ROWS_PER_CHECK: Final = 4096
 """Rows between two looks whether the asker is still there."""
 
 
@@ -80,7 +80,7 @@ def _first(held: list[pa.Table], limit: int | None) -> pa.Table:
 
 def reply_rows(query: Query, rows: pa.Table, is_over: Callable[[], bool]) -> None:
     """Reply with every row, until the asker has gone."""
-    for batch in rows.to_batches(_STRETCH):
+    for batch in rows.to_batches(_ROWS_PER_CHECK):
         if is_over():
             return
         check_waiting(query)
