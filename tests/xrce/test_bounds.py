@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.xrce.weather import Pair
 from tests.xrce.world import World
 from zenlake import xrce
-from zenlake.xrce.broker import KNOCKING_BYTES, OVERTAKEN, SILENT_FOR
+from zenlake.xrce.broker import KNOCKING_BYTES, MOST_STALE_DEADLINES, SILENT_FOR
 from zenlake.xrce.conduit import HELD_BYTES
 from zenlake.xrce.framing import frame
 from zenlake.xrce.member import SPACES_MAX, TRANSACTION_BYTES
@@ -60,14 +60,14 @@ def test_who_only_says_open_makes_room_when_the_broker_is_full() -> None:
 
 def test_sessions_that_come_and_go_leave_no_deadlines_behind() -> None:
     world = World()
-    for i in range(3 * OVERTAKEN):
+    for i in range(3 * MOST_STALE_DEADLINES):
         port = world.broker.connected(i, True)
         pid = b"%d" % i
         world.broker.received(port, frame(opening(pid, lease=600_000)), world.now)
         world.broker.flush(world.now)
         world.broker.lost(port)
     assert not world.broker.members
-    assert len(world.broker._due) <= OVERTAKEN + 2
+    assert len(world.broker._due) <= MOST_STALE_DEADLINES + 2
     assert len(world.broker._armed) == 0
 
 

@@ -42,8 +42,8 @@ STREAM_MTU: Final = 1 << 22
 KNOCKING_BYTES: Final = 4096
 #: Seconds after which a session that said nothing but Open makes room for a newcomer.
 SILENT_FOR: Final = 10.0
-#: Deadlines that were overtaken by earlier ones, besides as many as there are sessions.
-OVERTAKEN: Final = 1024
+#: Deadlines in the heap that no session waits for any more, besides as many as there are sessions.
+MOST_STALE_DEADLINES: Final = 1024
 
 
 class Port:
@@ -317,7 +317,7 @@ class Broker:
         if at < self._armed.get(pid, NEVER):
             self._armed[pid] = at
             self._count += 1
-            if len(self._due) > 2 * len(self._armed) + OVERTAKEN:
+            if len(self._due) > 2 * len(self._armed) + MOST_STALE_DEADLINES:
                 # Of sessions that are gone, or moved to an earlier time since.
                 self._due = [item for item in self._due if self._armed.get(item[2]) == item[0]]
                 heapq.heapify(self._due)
