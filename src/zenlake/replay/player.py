@@ -39,8 +39,8 @@ __all__ = ["CONTROL", "STATUS", "Replay"]
 CONTROL: Final = "@replay/control"
 STATUS: Final = "@replay/status"
 JSON: Final = "application/json"
-#: Samples between two looks at commands.
-STRETCH: Final = 256
+SAMPLES_PER_CHECK: Final = 256
+"""Samples between two looks at commands, at most."""
 MOST_COMMANDS: Final = 256
 TICK: Final = 0.05
 """Seconds between two times told on the clock's key."""
@@ -253,7 +253,7 @@ class Replay:
                 continue
             end = place + 1
             if not pace.paused:
-                end = min(count, place + STRETCH)
+                end = min(count, place + SAMPLES_PER_CHECK)
                 if pace.speed != MAX:
                     due = int(np.searchsorted(moments, pace.position(now), "right"))
                     end = max(place + 1, min(end, due))
