@@ -16,14 +16,14 @@ from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import until
 from zenlake.rest import streams
 from zenlake.rest.samples import Row
-from zenlake.rest.streams import EventFeed, EventReader, Streams, Told
+from zenlake.rest.streams import EventFeed, EventReader, SampleEvent, Streams
 from zenlake.transport.drops import DropLog
 
 EVENTS = {"accept": "text/event-stream"}
 
 
-def told(number: int) -> Told:
-    return Told(Row("a", str(number).encode(), "application/json"))
+def told(number: int) -> SampleEvent:
+    return SampleEvent(Row("a", str(number).encode(), "application/json"))
 
 
 def test_a_slow_reader_misses_the_oldest_and_knows_how_many() -> None:
@@ -73,7 +73,7 @@ def test_a_silent_stream_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_event_is_written_once_for_all_and_once_without_its_payload() -> None:
-    one = Told(Row("a", b'"0123456789"', "application/json"))
+    one = SampleEvent(Row("a", b'"0123456789"', "application/json"))
     assert one.text(None) is one.text(99)
     cut = one.text(5)
     assert cut is one.text(3)

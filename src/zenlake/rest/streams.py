@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zenlake.aio.subscribe import Subscriber
     from zenlake.node.sample import Sample
 
-__all__ = ["EventReader", "EventStream", "Streams", "Told"]
+__all__ = ["EventReader", "EventStream", "SampleEvent", "Streams"]
 
 ALIVE: Final = 15.0
 """Seconds after which a silent stream says that it is alive."""
@@ -34,13 +34,13 @@ BATCH: Final = 256
 """Samples that a reader is given at a time, or a feed passes on before others have their turn."""
 
 
-class Told:
-    """A sample that readers are told of, and its text."""
+class SampleEvent:
+    """A sample as an event, written as text once for all readers."""
 
     __slots__ = ("_texts", "row")
 
     def __init__(self, row: Row) -> None:
-        """Nobody was told yet."""
+        """Nothing is written yet."""
         self.row = row
         self._texts: dict[bool, bytes] = {}
 
@@ -62,18 +62,18 @@ class EventReader:
         """At most `most` samples wait; of more the oldest are missed."""
         self.feed = feed
         self._most = most
-        self._waiting: deque[Told] = deque()
+        self._waiting: deque[SampleEvent] = deque()
         self._wake: asyncio.Future[None] | None = None
         self.missed = 0
         self.ended = False
 
-    def offer(self, told: Told) -> None:
+    def offer(self, sample: SampleEvent) -> None:
         """One more sample."""
         waiting = self._waiting
         if len(waiting) >= self._most:
             self.feed.lost.one(EVENTS, waiting.popleft().row.key)
             self.miss(1)
-        waiting.append(told)
+        waiting.append(sample)
         self.wake()
 
     def miss(self, many: int) -> None:
@@ -87,7 +87,7 @@ class EventReader:
         if wake is not None and not wake.done():
             wake.set_result(None)
 
-    async def take(self) -> list[Told] | None:
+    async def take(self) -> list[SampleEvent] | None:
         """The samples that wait; none if there were none for long, None when none will come."""
         waiting = self._waiting
         if not waiting and not self.ended:
@@ -128,9 +128,9 @@ class EventFeed:
                     sample: Sample | None = await subscriber.recv()
                     many = 0
                     while sample is not None:
-                        told = Told(row_of(sample))
+                        heard = SampleEvent(row_of(sample))
                         for reader in self.readers:
-                            reader.offer(told)
+                            reader.offer(heard)
                         many += 1
                         sample = subscriber.try_recv() if many < BATCH else None
                     self._count(sum(subscriber.stats.dropped.values()))
