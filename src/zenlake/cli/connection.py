@@ -6,7 +6,6 @@ fields of `Connection` then become its options, and it ends as `zenlake.cli.endi
 
 from __future__ import annotations
 
-import inspect
 import json
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, get_type_hints
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from zenlake.cli.ending import FAILED, NOBODY, REFUSED, ended_well, note, until_interrupted
+from zenlake.cli.shared_options import with_options
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -184,21 +184,10 @@ class Connection:
 
 def networked(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `Connection`, and end it as the shell expects."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    types = get_type_hints(Connection, include_extras=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    shared = [
-        inspect.Parameter(field.name, kind, default=field.default, annotation=types[field.name])
-        for field in fields(Connection)
-    ]
 
     @wraps(command)
-    def run(**given: object) -> None:
-        network = {parameter.name: given.pop(parameter.name) for parameter in shared}
+    def run(network: Connection, **given: object) -> None:
         with ended_well():
-            command(Connection(**network), **given)  # type: ignore[arg-type]
+            command(network, **given)
 
-    parameters = [parameter.replace(kind=kind) for parameter in own] + shared
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+    return with_options(Connection, run)

@@ -269,10 +269,10 @@ def progress_bar(quiet: bool) -> Iterator[Progress | None]:
         console=Console(stderr=True),
         transient=True,
     ) as shown:
-        task = shown.add_task("", total=1)
+        task = shown.add_task("", total=1, visible=False)  # until there is any
 
         def tell(what: str, done: int, total: int) -> None:
-            shown.update(task, description=what, completed=done, total=max(1, total))
+            shown.update(task, description=what, completed=done, total=max(1, total), visible=True)
 
         yield tell
 

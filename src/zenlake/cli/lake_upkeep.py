@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,9 +25,11 @@ from zenlake.cli.lake_options import (
 from zenlake.cli.lake_run import progress_bar
 from zenlake.cli.own_spark import sparking
 from zenlake.cli.pages import examples
+from zenlake.cli.shared_options import with_options
 
 if TYPE_CHECKING:
     from zenlake.lake import Lake
+    from zenlake.lake.maintain.upkeep import Progress
 
 __all__ = [
     "compact_lake",
@@ -46,32 +48,47 @@ TableName = Annotated[
 ]
 
 
-@contextmanager
-def _sparked(chosen: ChosenLake, master: str, conf: list[str] | None) -> Iterator[Lake]:
-    """Open the lake with a Spark of its own."""
-    import zenlake.lake
+@dataclass(frozen=True, slots=True)
+class LakeWork:
+    """The options of a command that works on a lake with a Spark of its own."""
 
-    zenlake.lake.open(chosen.where)  # before Spark is started for nothing
-    with sparking(master, conf) as spark:
-        yield zenlake.lake.open(chosen.where, spark, chosen.settings)
+    where: Where = LAKE
+    config: ConfigFile = None
+    as_json: AsJson = False
+    master: Master = "local[*]"
+    conf: Conf = None
+
+    def chosen(self, journals: list[str] | None = None) -> ChosenLake:
+        """Return the lake that the options choose."""
+        return choose_lake(self.where, self.config, journals)
+
+    @contextmanager
+    def opened(self, chosen: ChosenLake) -> Iterator[tuple[Lake, Progress | None]]:
+        """Open the lake with a Spark of its own, and show how far the work is."""
+        import zenlake.lake
+
+        zenlake.lake.open(chosen.where)  # before Spark is started for nothing
+        with sparking(self.master, self.conf) as spark, progress_bar(self.as_json) as bar:
+            yield zenlake.lake.open(chosen.where, spark, chosen.settings), bar
+
+
+def working_on_lake(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `LakeWork`."""
+    return with_options(LakeWork, command)
 
 
 @examples("zenlake lake compact")
-def compact_lake(
-    where: Where = LAKE,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-    master: Master = "local[*]",
-    conf: Conf = None,
-) -> None:
+@working_on_lake
+def compact_lake(work: LakeWork) -> None:
     """Merge small files of the tables."""
-    chosen = choose_lake(where, config)
-    with _sparked(chosen, master, conf) as lake, progress_bar(as_json) as bar:
-        _report(lake.compact(progress=bar), "files fewer", as_json)
+    with work.opened(work.chosen()) as (lake, bar):
+        _report(lake.compact(progress=bar), "files fewer", work.as_json)
 
 
 @examples("zenlake lake retain", "zenlake lake retain --keys 'robot/*/camera' --older 7d")
+@working_on_lake
 def retain_rows(
+    work: LakeWork,
     keys: Annotated[
         str,
         typer.Option("--keys", metavar="KEYEXPR", help="With --older: of these keys."),
@@ -85,11 +102,6 @@ def retain_rows(
             show_default=False,
         ),
     ] = None,
-    where: Where = LAKE,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-    master: Master = "local[*]",
-    conf: Conf = None,
 ) -> None:
     """Drop rows that are too old."""
     from zenlake.errors import ConfigError
@@ -97,14 +109,14 @@ def retain_rows(
     from zenlake.lake import Retention
     from zenlake.lake.model.config import seconds_of
 
-    chosen = choose_lake(where, config)
+    chosen = work.chosen()
     rules = chosen.settings.retain
     if older is not None:
         rules = (Retention(str(KeyExpr.autocanonize(keys)), seconds_of(older, "--older")),)
     if not rules:
         raise ConfigError("nothing says how long to retain; give --older 7d, or a rule")
-    with _sparked(chosen, master, conf) as lake, progress_bar(as_json) as bar:
-        _report(lake.retain(rules, progress=bar), "rows dropped", as_json)
+    with work.opened(chosen) as (lake, bar):
+        _report(lake.retain(rules, progress=bar), "rows dropped", work.as_json)
 
 
 @examples("zenlake lake vacuum --dry-run", "zenlake lake vacuum --older 1h")
@@ -135,66 +147,55 @@ def vacuum_lake(
 
 
 @examples("zenlake lake rebuild battery")
-def rebuild_table(
-    name: TableName = None,
-    where: Where = LAKE,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-    master: Master = "local[*]",
-    conf: Conf = None,
-) -> None:
+@working_on_lake
+def rebuild_table(work: LakeWork, name: TableName = None) -> None:
     """Make a typed table again from samples."""
+    _rebuild(work, name)
+
+
+@examples("zenlake lake decode robot1_part")
+@working_on_lake
+def decode_table(work: LakeWork, name: TableName = None) -> None:
+    """Decode samples again, with a new definition or decoder.
+
+    Another name of zenlake lake rebuild.
+    """
+    _rebuild(work, name)
+
+
+def _rebuild(work: LakeWork, name: str | None) -> None:
     from zenlake.errors import ConfigError
     from zenlake.lake.decode.ros2_tables import Ros2Tables
     from zenlake.lake.model.location import LakeLocation
 
-    chosen = choose_lake(where, config)
+    chosen = work.chosen()
     topics = Ros2Tables(LakeLocation(chosen.where), chosen.settings.tables).found
     typed = [*(spec.name for spec in chosen.settings.tables), *topics]
     if name is None or name not in typed:
         asked = "say which table" if name is None else f"there is no typed table '{name}'"
         known = ", ".join(typed) if typed else "none; --config names the file that has them"
         raise ConfigError(f"{asked}; the configuration has {known}")
-    with _sparked(chosen, master, conf) as lake:
+    with work.opened(chosen) as (lake, _):
         done = lake.rebuild(name)
-    if as_json:
+    if work.as_json:
         typer.echo(json.dumps(asdict(done)))
         return
     typer.echo(f"{name}: {done.rows:,} rows, {done.before:,} before")
     typer.echo(f"in quarantine: {done.refused:,}, {done.refused_before:,} before")
 
 
-@examples("zenlake lake decode robot1_part")
-def decode_table(
-    name: TableName = None,
-    where: Where = LAKE,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-    master: Master = "local[*]",
-    conf: Conf = None,
-) -> None:
-    """Decode samples again, with a new definition or decoder.
-
-    Another name of zenlake lake rebuild.
-    """
-    rebuild_table(name, where, config, as_json, master, conf)
-
-
 @examples("zenlake lake forget 'person/anna/**' --journal flight")
+@working_on_lake
 def forget_keys(
+    work: LakeWork,
     keys: Annotated[str, typer.Argument(metavar="KEYEXPR", help="The keys.")],
-    where: Where = LAKE,
     journals: Journals = None,
-    config: ConfigFile = None,
-    as_json: AsJson = False,
-    master: Master = "local[*]",
-    conf: Conf = None,
 ) -> None:
     """Take keys out of journal and tables for good."""
-    chosen = choose_lake(where, config, journals)
-    with _sparked(chosen, master, conf) as lake:
+    chosen = work.chosen(journals)
+    with work.opened(chosen) as (lake, _):
         gone = lake.forget(keys, *chosen.journals)
-    _report(gone, "rows forgotten", as_json)
+    _report(gone, "rows forgotten", work.as_json)
 
 
 @examples("zenlake lake repair --dry-run", "zenlake lake repair samples --journal none")
