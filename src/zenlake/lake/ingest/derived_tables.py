@@ -35,31 +35,47 @@ GAPS_LATEST: Final = 6.0
 """`gaps` is written at the latest after so many times its usual interval."""
 
 
+class _DerivedTable:
+    """A table made from what one journal brought to `samples`."""
+
+    def __init__(
+        self, lake: LakeLocation, samples: Table, journal: Journal, tasks: Tasks, table: Table
+    ) -> None:
+        self._lake = lake
+        self._samples = samples
+        self._journal = journal
+        self._tasks = tasks
+        self.table = table
+
+    def _application(self, partition: int) -> str:
+        """Return the name that the logs of tables have for a partition of the journal."""
+        return f"{self._journal.id}/{partition}"
+
+    def _bytes_a_row(self) -> float:
+        """Return the size of a row of `samples`, on average; 0 where there are none."""
+        totals = self._samples.totals()
+        return totals.bytes / max(1, totals.rows)
+
+
 @final
-class LatestTable:
+class LatestTable(_DerivedTable):
     """Brings `latest` up to what `samples` has of one journal."""
 
     def __init__(
         self, lake: LakeLocation, samples: Table, journal: Journal, tasks: Tasks, config: LakeConfig
     ) -> None:
         """The table is made if it is not there."""
-        self._lake = lake
-        self._samples = samples
-        self._journal = journal
-        self._tasks = tasks
+        table = Table.create(lake, "latest", LATEST, "bucket", f"{config.buckets} buckets")
+        super().__init__(lake, samples, journal, tasks, table)
         self._config = config
-        self.table = Table.create(
-            self._lake, "latest", LATEST, "bucket", f"{config.buckets} buckets"
-        )
         # Where a key belongs was decided when the table was made.
         self._buckets = int(self.table.described.split()[0])
         self._rewriting = RewriteSchedule(LATEST_SHARE, LATEST_SOONEST, LATEST_LATEST)
 
     def due(self, now: float) -> bool:
         """Whether enough came since."""
-        totals = self._samples.totals()
         rows = sum(end - (start or 0) for start, end in self._missing().values())
-        news = rows * totals.bytes / max(1, totals.rows)
+        news = rows * self._bytes_a_row()
         return self._rewriting.due(now, news, self.table.totals().bytes)
 
     def fold(self, now: float) -> int | None:
@@ -70,7 +86,7 @@ class LatestTable:
         if not missing:
             return None
         marks = marks_of(self.table)
-        moved = {f"{self._journal.id}/{p}": span for p, span in missing.items()}
+        moved = {self._application(p): span for p, span in missing.items()}
         ranges = {p: (start or 0, end) for p, (start, end) in missing.items()}
         buckets, scratch = self._sorted(ranges, marks)
         files = {f.path: f for f in self.table.files()}
@@ -92,7 +108,7 @@ class LatestTable:
         """By partition, from where to where `samples` is ahead."""
         missing: dict[int, tuple[int | None, int]] = {}
         for p in range(len(self._journal.watermark().offsets)):
-            app = f"{self._journal.id}/{p}"
+            app = self._application(p)
             start, end = self.table.committed(app), self._samples.committed(app)
             if end is not None and (start or 0) < end:
                 missing[p] = start, end
@@ -157,27 +173,22 @@ def _grouped(files: list[DataFile]) -> Iterator[list[DataFile]]:
 
 
 @final
-class GapsTable:
+class GapsTable(_DerivedTable):
     """Keeps the ledger of one journal as rows of `gaps`."""
 
     def __init__(
         self, lake: LakeLocation, samples: Table, journal: Journal, tasks: Tasks, config: LakeConfig
     ) -> None:
         """The table is made if it is not there."""
-        self._lake = lake
-        self._samples = samples
-        self._journal = journal
-        self._tasks = tasks
-        self.table = Table.create(self._lake, "gaps", GAPS, "journal")
+        super().__init__(lake, samples, journal, tasks, Table.create(lake, "gaps", GAPS, "journal"))
         every = config.gaps_every
         self._rewriting = RewriteSchedule(GAPS_SHARE, every, GAPS_LATEST * every)
         self._counted: tuple[int, int] | None = None
 
     def due(self, now: float) -> bool:
         """Whether it is time: it does not matter whether the tables have caught up."""
-        totals = self._samples.totals()
         rows = sum(end - max(start or 0, first) for start, first, end in self._missing().values())
-        news = rows * max(1.0, totals.bytes / max(1, totals.rows))
+        news = rows * max(1.0, self._bytes_a_row())
         return self._rewriting.due(now, news, self.table.totals().bytes)
 
     def fold(self, now: float) -> int | None:
@@ -204,7 +215,7 @@ class GapsTable:
             "ledger",
         )
         moved: dict[str, tuple[int | None, int]] = {
-            f"{self._journal.id}/{p}": (start, end) for p, (start, _, end) in missing.items()
+            self._application(p): (start, end) for p, (start, _, end) in missing.items()
         }
         note: dict[str, Any] = {"kind": "append"}
         self.table.append([file], moved, note, mine)
@@ -216,7 +227,7 @@ class GapsTable:
         earliest = self._journal.earliest()
         missing: dict[int, tuple[int | None, int, int]] = {}
         for p, end in enumerate(self._journal.watermark().offsets):
-            start = self.table.committed(f"{self._journal.id}/{p}")
+            start = self.table.committed(self._application(p))
             if max(start or 0, earliest[p]) < end:
                 missing[p] = start, earliest[p], end
         return missing
