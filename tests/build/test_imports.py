@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 
 import pytest
 
@@ -47,6 +48,7 @@ MAY_NAME = {
     "wire/generator/generate.py": "the pages that it generates from",
     "xrce/__init__.py": "what programs open, which lies above",
 }
+PURE = "pure rooms take time, chance and bytes as arguments"
 MODULE = re.compile(r"zenlake((?:\.\w+)+)(?::\w+)?")
 
 
@@ -92,6 +94,32 @@ def named_rooms(source: str, room: str) -> set[str]:
     return found
 
 
+def opens_filesystems(source: str) -> bool:
+    """Return whether a source imports the filesystems of pyarrow, whose values are pure."""
+    return any(
+        (isinstance(node, ast.Import) and any(one.name == "pyarrow.fs" for one in node.names))
+        or (isinstance(node, ast.ImportFrom) and node.module == "pyarrow.fs")
+        or (
+            isinstance(node, ast.ImportFrom)
+            and node.module == "pyarrow"
+            and any(one.name == "fs" for one in node.names)
+        )
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+def pure_sources() -> dict[str, str]:
+    """The sources of the modules that the contract on pure rooms names."""
+    page = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    (contract,) = [one for one in page["tool"]["importlinter"]["contracts"] if one["name"] == PURE]
+    rooms = [name.partition(".")[2].replace(".", "/") for name in contract["source_modules"]]
+    return {
+        path: text
+        for path, text in sources().items()
+        if any(path == f"{room}.py" or path.startswith(f"{room}/") for room in rooms)
+    }
+
+
 def sources() -> dict[str, str]:
     paths = sorted(SOURCES.rglob("*.py"))
     return {path.relative_to(SOURCES).as_posix(): path.read_text("utf-8") for path in paths}
@@ -108,6 +136,14 @@ def test_only_registries_name_modules_of_other_rooms_in_quotes() -> None:
         if (names := named_rooms(text, path.partition("/")[0]))
     }
     assert set(found) == set(MAY_NAME), found
+
+
+def test_pure_modules_open_no_filesystem() -> None:
+    # The contract knows libraries, and not their parts.
+    pure = pure_sources()
+    assert "lake/model/config.py" in pure
+    assert [path for path, text in pure.items() if opens_filesystems(text)] == []
+    assert opens_filesystems(sources()["lake/table/location.py"])
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pyarrow as pa
 from tests.lake.rowsof import Row, batch
 from zenlake.journal import JournalWriter, partition_of
 from zenlake.lake.ingest.spark_tasks import Work
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 
 R = TypeVar("R")
 

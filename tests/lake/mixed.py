@@ -28,8 +28,8 @@ from tests.lake.numbered import (
 )
 from tests.lake.rowsof import Row
 from zenlake.journal import Journal
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 from zenlake.values.encoding import ENCODING_NAMES
 
 Numbers = dict[str, list[int]]

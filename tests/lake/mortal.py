@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from tests.api.sessions import config
 from zenlake.lake import read_config
 from zenlake.lake.continuous.manager import ContinuousQueries
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.service.service import Service
+from zenlake.lake.table.location import LakeLocation
 from zenlake.spark import jvm
 
 if TYPE_CHECKING:

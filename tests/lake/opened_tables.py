@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 
 
 def note_opened_tables(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -29,7 +29,7 @@ from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake.history.file_reader import DataFiles, RowRange
 from zenlake.lake.history.recorded_replies import RecordedReplies
 from zenlake.lake.history.reply_columns import ReplyColumns
-from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.location import LakeLocation
 from zenlake.node.sample import wire_timestamp
 from zenlake.recorded.encoding import schema_bytes
 from zenlake.replay import MAX, Replay, find

@@ -68,8 +68,8 @@ def _listed(where: str, kind: str) -> list[dict[str, Any]]:
     reply = _ask(where, {"action": "list", "kind": kind, "name": ""})
     if reply is not None:
         return list(reply["found"])
-    from zenlake.lake.model.continuous_query import ContinuousQueryStore
-    from zenlake.lake.model.location import LakeLocation
+    from zenlake.lake.maintain.definition_store import ContinuousQueryStore
+    from zenlake.lake.table.location import LakeLocation
 
     every = ContinuousQueryStore(LakeLocation(where)).all().values()
     return [{**one.shown(), "state": "no lake runs"} for one in every if one.kind == kind]
@@ -94,8 +94,8 @@ def _list(where: str, kind: str, as_json: bool) -> None:
 
 
 def _show(where: str, kind: str, name: str, as_json: bool) -> None:
-    from zenlake.lake.model.continuous_query import ContinuousQueryStore
-    from zenlake.lake.model.location import LakeLocation
+    from zenlake.lake.maintain.definition_store import ContinuousQueryStore
+    from zenlake.lake.table.location import LakeLocation
 
     ContinuousQueryStore(LakeLocation(where)).find(name, "view" if kind == "view" else "alert")
     (one,) = [listed for listed in _listed(where, kind) if listed["name"] == name]
@@ -110,7 +110,7 @@ def _show(where: str, kind: str, name: str, as_json: bool) -> None:
 def _drop(where: str, kind: str, name: str) -> None:
     if _ask(where, {"action": "drop", "kind": kind, "name": name}) is None:
         from zenlake.lake.continuous.definitions import drop_definition
-        from zenlake.lake.model.location import LakeLocation
+        from zenlake.lake.table.location import LakeLocation
 
         drop_definition(LakeLocation(where), name, "view" if kind == "view" else "alert")
     typer.echo(f"{name}  dropped")
@@ -221,9 +221,9 @@ def try_alert(
     if reply is None:
         import zenlake.lake
         from zenlake.lake.continuous.manager import tried
-        from zenlake.lake.model.continuous_query import ContinuousQueryStore
-        from zenlake.lake.model.location import LakeLocation
+        from zenlake.lake.maintain.definition_store import ContinuousQueryStore
         from zenlake.lake.query.executor import SqlExecutor
+        from zenlake.lake.table.location import LakeLocation
 
         one = ContinuousQueryStore(LakeLocation(where)).find(name, "alert")
         note(f"no lake runs in {where}; a Spark is started for this question")

@@ -142,11 +142,11 @@ def fill_lake(
     from zenlake.lake.ingest.pipeline import Step
     from zenlake.lake.ingest.spark_tasks import tasks_on
     from zenlake.lake.model.config import seconds_of
-    from zenlake.lake.model.location import LakeLocation, absolute
     from zenlake.lake.query.lost_cores import REAPED, in_one_java
     from zenlake.lake.service.bus_link import BusLink
     from zenlake.lake.service.loop import LoopReport, opened, run
     from zenlake.lake.service.start import SPARK, listen_only, serve_lake
+    from zenlake.lake.table.location import LakeLocation, absolute
 
     once = serving is None
     bus = None if serving is None else serving.session

@@ -166,7 +166,7 @@ def decode_table(work: LakeWork, name: TableName = None) -> None:
 def _rebuild(work: LakeWork, name: str | None) -> None:
     from zenlake.errors import ConfigError
     from zenlake.lake.decode.ros2_tables import Ros2Tables
-    from zenlake.lake.model.location import LakeLocation
+    from zenlake.lake.table.location import LakeLocation
 
     chosen = work.chosen()
     topics = Ros2Tables(LakeLocation(chosen.where), chosen.settings.tables).found
@@ -221,7 +221,7 @@ def repair_lake(
 ) -> None:
     """Say and do what can be done for damaged tables."""
     from zenlake.lake.maintain.repair import repair
-    from zenlake.lake.model.location import LakeLocation
+    from zenlake.lake.table.location import LakeLocation
 
     chosen = choose_lake(where, config, journals)
     place = LakeLocation(chosen.where)

@@ -9,9 +9,9 @@ from zenlake.lazy import lazy_names
 if TYPE_CHECKING:
     from zenlake.lake.decode.config_file import read_config
     from zenlake.lake.ingest.pipeline import Pipeline, Step
+    from zenlake.lake.maintain.status_file import read_status
     from zenlake.lake.model.config import LakeConfig, Retention
     from zenlake.lake.model.decoder import DecodedRows, PayloadBatch, Reason, Undecodable
-    from zenlake.lake.model.status import read_status
     from zenlake.lake.query.lake import Lake, open
 
 __all__ = [
@@ -44,6 +44,6 @@ __getattr__ = lazy_names(
         "Undecodable": "model.decoder",
         "open": "query.lake",
         "read_config": "decode.config_file",
-        "read_status": "model.status",
+        "read_status": "maintain.status_file",
     },
 )

@@ -81,7 +81,7 @@ class RecordedSource:
     def _look(self, lake: Path, journal: Journal | None) -> Sequence[int]:
         """The files of the tables; gives where the journal goes on."""
         from zenlake.lake.history.samples import History
-        from zenlake.lake.model.location import LakeLocation
+        from zenlake.lake.table.location import LakeLocation
 
         if journal is None:
             raise LocalError("a lake is read together with its journal; name that, too")

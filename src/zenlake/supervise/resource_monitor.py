@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from zenlake.lake.model.status import LakeStatus, read_status
+from zenlake.lake.maintain.status_file import read_status
+from zenlake.lake.model.status import LakeStatus
 from zenlake.supervise.child import usage
 from zenlake.supervise.disk import Disk, Trend, forecast
 

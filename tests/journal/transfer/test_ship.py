@@ -27,8 +27,8 @@ from zenlake.journal.transfer.cargo import deletable, ends, listing, loads
 from zenlake.journal.transfer.ship import Shipped, ship
 from zenlake.journal.writing.readers import read_by_all
 from zenlake.lake import Pipeline
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["bucket"]
 

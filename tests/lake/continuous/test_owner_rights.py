@@ -21,13 +21,10 @@ from zenlake.lake.continuous.owner_rights import (
     may_drop,
     may_try,
 )
-from zenlake.lake.model.continuous_query import (
-    MOST_OF_USER,
-    ContinuousQuery,
-    ContinuousQueryStore,
-)
-from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.maintain.definition_store import ContinuousQueryStore, new_definition
+from zenlake.lake.model.continuous_query import MOST_OF_USER
 from zenlake.lake.model.owner import OwningUser
+from zenlake.lake.table.location import LakeLocation
 
 
 def but(*denied: str) -> ReadableKeys:
@@ -36,7 +33,7 @@ def but(*denied: str) -> ReadableKeys:
 
 NO_SECRETS = Rights(but("secret/**"))
 EVE = OwningUser("eve", NO_SECRETS)
-VIEW = ContinuousQuery("leak", "view", "SELECT key FROM samples", owner=EVE)
+VIEW = new_definition("leak", "view", "SELECT key FROM samples", owner=EVE)
 
 
 def told(rights: Rights | None, at: float = 100.0, router: str = "r", **more: Any) -> OwnerRights:

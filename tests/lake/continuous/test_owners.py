@@ -20,7 +20,7 @@ from tests.waiting import until
 from zenlake.admin.reload import change
 from zenlake.agents.asking import Agent
 from zenlake.lake.continuous.definitions import create_definition
-from zenlake.lake.model.continuous_query import ContinuousQuery
+from zenlake.lake.maintain.definition_store import new_definition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +129,7 @@ def test_a_view_sees_and_publishes_what_its_owner_may_and_stops_when_that_change
             made = make(path, sql, EVE)
             assert made.status_code == 200, made.text
             assert made.json()["owner"] == "user 'eve'"
-        world.continuous.create(ContinuousQuery("all", "view", EVERYTHING, history=True))
+        world.continuous.create(new_definition("all", "view", EVERYTHING, history=True))
         for name in ("leak", "tell", "all"):
             until(holds(world, name, "robot/9"), f"{name} has what everybody may see", 120.0)
         world.heard(text("secret/b", "S3CRET"), text("robot/8", "hello", 1.0))
@@ -157,7 +157,7 @@ def test_a_view_sees_and_publishes_what_its_owner_may_and_stops_when_that_change
         mine = web.get(f"/@lake/alerts/tell{span}", headers=EVE)
         assert "robot/9" in mine.text
         assert "secret" not in mine.text
-        create_definition(world.service.lake, ContinuousQuery("wide", "alert", ANYTHING))
+        create_definition(world.service.lake, new_definition("wide", "alert", ANYTHING))
         theirs = web.get(f"/@lake/alerts/wide{span}", headers=EVE)
         assert "robot/9" not in theirs.text
         assert "access control denies some of them to you" in theirs.text

@@ -1,9 +1,8 @@
-"""What is read from the text of views and alerts, and how they are kept."""
+"""What is read from the text of views and alerts."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +13,6 @@ from zenlake.errors import LocalError
 from zenlake.keys import KeyExpr, intersects
 from zenlake.lake.continuous.query_shape import ResultShape, chunks_of, conditional, shape_of
 from zenlake.lake.continuous.table_stream import OffsetRange, pieces
-from zenlake.lake.model import continuous_query
-from zenlake.lake.model.continuous_query import ContinuousQuery, ContinuousQueryStore, demand_name
-from zenlake.lake.model.location import LakeLocation
 
 
 @pytest.mark.parametrize(
@@ -98,28 +94,3 @@ def test_positions_make_ranges_that_are_bounded_and_meet() -> None:
     assert found == [OffsetRange("j", 0, 15, 30)]
     # A table that was set back has nothing new, and is not read twice.
     assert pieces({"j": [9]}, {"j": [3]}) == ([], {"j": [9]})
-
-
-def test_definitions_are_kept_bounded_and_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(continuous_query, "MOST", 2)
-    kept = ContinuousQueryStore(LakeLocation(tmp_path))
-    assert kept.all() == {}
-    one = ContinuousQuery("low", "alert", "SELECT …", hold=10.0)
-    kept.write(one)
-    (tmp_path / ".standing" / "broken.json").write_text("{")
-    assert ContinuousQueryStore(LakeLocation(tmp_path)).all() == {"low": one}
-    assert LakeLocation(tmp_path).folders() == []
-    with pytest.raises(LocalError, match="no view 'low'; there are none"):
-        kept.find("low", "view")
-    kept.write(ContinuousQuery("two", "view", "SELECT …"))
-    with pytest.raises(LocalError, match="2 views and alerts already"):
-        kept.write(ContinuousQuery("three", "view", "SELECT …"))
-    kept.aside(one).joinpath("start.json").write_text("{}")
-    kept.remove("low")
-    assert list(kept.all()) == ["two"]
-    assert not (tmp_path / ".standing" / "low").exists()
-    for name in ("Big", "1st", "a-b", "../x", "samples", "taken"):
-        with pytest.raises(LocalError):
-            demand_name(name, {"taken"})

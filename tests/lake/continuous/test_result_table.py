@@ -14,16 +14,16 @@ from zenlake.lake.continuous.alert_results import AlertResults
 from zenlake.lake.continuous.publishing import ResultPublisher
 from zenlake.lake.continuous.query_shape import HOLDS, SUBJECT, TIME
 from zenlake.lake.continuous.result_table import ResultTable
-from zenlake.lake.model.continuous_query import ContinuousQuery
-from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.maintain.definition_store import new_definition
 from zenlake.lake.table.data_files import read_table
 from zenlake.lake.table.delta import CommitConflict
+from zenlake.lake.table.location import LakeLocation
 
 COLUMNS = pa.schema([("n", pa.int64())])
 
 
 def test_days_that_are_over_leave_the_table_of_a_view_and_its_place_stays(tmp_path: Path) -> None:
-    definition = ContinuousQuery("means", "view", "SELECT n FROM samples")
+    definition = new_definition("means", "view", "SELECT n FROM samples")
     for keep, left in ((None, [1, 2, 3]), (86400.0, [2, 3, 4])):
         results = ResultTable(LakeLocation(tmp_path), definition, COLUMNS, 600.0, keep)
         if keep is None:
@@ -40,7 +40,7 @@ def test_days_that_are_over_leave_the_table_of_a_view_and_its_place_stays(tmp_pa
 
 
 def test_a_batch_that_was_overtaken_or_ended_is_not_written_twice(tmp_path: Path) -> None:
-    definition = ContinuousQuery("means", "view", "SELECT n FROM samples")
+    definition = new_definition("means", "view", "SELECT n FROM samples")
     slow, fast = (ResultTable(LakeLocation(tmp_path), definition, COLUMNS, 600.0) for _ in range(2))
     batch = pa.table({"n": [1]}, COLUMNS)
     seen = slow.reached("app")
@@ -56,7 +56,7 @@ def test_a_batch_that_was_overtaken_or_ended_is_not_written_twice(tmp_path: Path
 
 
 def test_a_memory_of_an_alert_that_was_ended_replaces_nothing(tmp_path: Path) -> None:
-    definition = ContinuousQuery("low", "alert", "SELECT n FROM samples WHERE n < 2")
+    definition = new_definition("low", "alert", "SELECT n FROM samples WHERE n < 2")
     publisher = ResultPublisher(None, "alert/low")
     slow, fast = (
         AlertResults(definition, LakeLocation(tmp_path), publisher, tmp_path, 600.0)
@@ -72,7 +72,7 @@ def test_a_memory_of_an_alert_that_was_ended_replaces_nothing(tmp_path: Path) ->
 
 
 def test_what_is_raised_outlives_its_row_in_the_table_of_an_alert(tmp_path: Path) -> None:
-    definition = ContinuousQuery("low", "alert", "SELECT n FROM samples WHERE n < 2")
+    definition = new_definition("low", "alert", "SELECT n FROM samples WHERE n < 2")
     publisher = ResultPublisher(None, "alert/low")
     (tmp_path / "aside").mkdir()
 

@@ -31,7 +31,7 @@ from zenlake.lake import Pipeline, read_config
 from zenlake.lake.continuous.definitions import create_definition
 from zenlake.lake.continuous.manager import ContinuousQueries
 from zenlake.lake.continuous.stall import PATIENCE
-from zenlake.lake.model.continuous_query import ContinuousQuery
+from zenlake.lake.maintain.definition_store import new_definition
 from zenlake.lake.query.executor import WAITING, SqlExecutor
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.service.service import Service
@@ -141,19 +141,19 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
             awake(tmp_path, spark, bus) as world,
         ):
             create = world.continuous.create
-            create(ContinuousQuery("means", "view", MEANS, late=5.0, history=True))
+            create(new_definition("means", "view", MEANS, late=5.0, history=True))
             joined = (
                 "SELECT b.key, b.percent, l.encoding FROM battery b JOIN latest l ON l.key = b.key "
                 "WHERE b.percent < 5"
             )
-            create(ContinuousQuery("empty", "view", joined))
+            create(new_definition("empty", "view", joined))
             # Two streams, and a row of one waits for its partner in the other.
             pairs = (
                 "SELECT b.key, b.percent, s.encoding FROM battery b JOIN samples s ON "
                 "s.key = b.key AND s.time BETWEEN b.time AND b.time + INTERVAL 0 SECONDS "
                 "WHERE b.percent < 5"
             )
-            create(ContinuousQuery("pairs", "view", pairs))
+            create(new_definition("pairs", "view", pairs))
             # Through the socket that the command uses, and refused there.
             request = {"do": "continuous", "as": "operator", "action": "create"}
             request |= {"kind": "alert", "name": "low"}
@@ -170,9 +170,9 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
                 ("SELECT nothing FROM samples", "nothing"),
             ):
                 with pytest.raises(LocalError, match=named):
-                    create(ContinuousQuery("no", "view", sql))
+                    create(new_definition("no", "view", sql))
             with pytest.raises(LocalError, match="already"):
-                create(ContinuousQuery("means", "view", MEANS))
+                create(new_definition("means", "view", MEANS))
             assert tokens(client) == ["alert/low", "view/empty", "view/means", "view/pairs"]
 
             # Robot 1 is low from 22 to 36, robot 2 only for a moment; a sample comes late.
@@ -260,7 +260,7 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
 
             # One that fails says so, and the others go on.
             bad = "SELECT key, CAST(percent / (95 - percent) AS tinyint) AS x FROM battery"
-            create(ContinuousQuery("bad", "view", bad))
+            create(new_definition("bad", "view", bad))
             world.heard(sample(3, 80, 95.0))
             until(lambda: bool(world.throttle), "nobody complained", 120.0)
             (problem,) = world.continuous.problems()
@@ -324,9 +324,9 @@ def test_kill_9_in_any_phase_leaves_every_result_in_its_table_once_and_on_the_bu
     pipeline.step()
     opened = Lake(pipeline.place, spark, CONFIG)
     for one in (
-        ContinuousQuery("plain", "view", plain, history=True),
-        ContinuousQuery("counts", "view", counts, history=True),
-        ContinuousQuery("low", "alert", LOW, history=True),
+        new_definition("plain", "view", plain, history=True),
+        new_definition("counts", "view", counts, history=True),
+        new_definition("low", "alert", LOW, history=True),
     ):
         create_definition(opened, one)
 
@@ -393,7 +393,7 @@ def test_one_that_is_started_while_too_many_ask_says_so_and_is_tried_again(
         (found,) = world.continuous.listed("view")
         return found
 
-    plain = ContinuousQuery("plain", "view", "SELECT key, percent FROM battery", history=True)
+    plain = new_definition("plain", "view", "SELECT key, percent FROM battery", history=True)
     with awake(tmp_path, spark) as world, ExitStack() as last:
         last.callback(over.set)
         world.continuous.create(plain)
@@ -408,7 +408,7 @@ def test_one_that_is_started_while_too_many_ask_says_so_and_is_tried_again(
         )
         # Nobody else waits for it.
         with pytest.raises(LocalError, match="questions wait already"):
-            world.continuous.create(ContinuousQuery("other", "view", plain.sql))
+            world.continuous.create(new_definition("other", "view", plain.sql))
         assert not (world.lake / ".standing" / "other").exists()
         over.set()
         world.heard(sample(1, 1, 80.0))
@@ -421,11 +421,11 @@ def test_one_opens_the_tables_that_it_names_and_no_others(
 ) -> None:
     with awake(tmp_path, spark) as world:
         plain = "SELECT key, time, percent FROM battery"
-        world.continuous.create(ContinuousQuery("plain", "view", plain, history=True))
+        world.continuous.create(new_definition("plain", "view", plain, history=True))
         world.heard(sample(1, 1, 80.0))
         world.until_rows("plain", 2)  # what a lake looks for at its start is over
         opened = note_opened_tables(monkeypatch)
-        world.continuous.create(ContinuousQuery("low", "alert", LOW))
+        world.continuous.create(new_definition("low", "alert", LOW))
         # The question reads the table that all share; its stream has one to itself.
         assert sorted(opened) == ["battery", "low"]
 
@@ -454,7 +454,7 @@ def test_one_that_stands_still_is_started_again_and_keeps_everything_once(
             became.append(frame.f_locals["self"].why)
 
     with watching(halting), awake(tmp_path, spark, patience=5.0) as world:
-        world.continuous.create(ContinuousQuery("plain", "view", plain, history=True))
+        world.continuous.create(new_definition("plain", "view", plain, history=True))
         world.until_rows("plain", 1)
         armed.set()
         world.heard(sample(1, 1, 80.0), sample(2, 1, 70.0))

@@ -14,8 +14,8 @@ from tests.lake.rowsof import START, Row
 from zenlake.keys import ResolvedRange
 from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake.history.file_reader import COLUMNS, DataFiles, RowRange
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table import data_files as files
+from zenlake.lake.table.location import LakeLocation
 
 
 @pytest.fixture(scope="module")

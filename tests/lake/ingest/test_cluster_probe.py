@@ -14,7 +14,7 @@ from zenlake.journal import Journal
 from zenlake.lake import Pipeline
 from zenlake.lake.ingest.cluster_probe import probe
 from zenlake.lake.ingest.spark_tasks import Work
-from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.location import LakeLocation
 
 
 class Elsewhere(Here):

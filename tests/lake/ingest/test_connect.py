@@ -20,8 +20,8 @@ from tests.waiting import until
 from zenlake.cli.app import application
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.transfer.ship import ship
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["bucket"]
 

@@ -55,7 +55,7 @@ from zenlake.journal.schema import HEALED
 from zenlake.journal.verify import verify
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.ingest.spark_tasks import SparkTasks
-from zenlake.lake.model.status import STATUS
+from zenlake.lake.maintain.status_file import STATUS
 from zenlake.lake.service.loop import run
 
 if TYPE_CHECKING:

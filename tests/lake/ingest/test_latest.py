@@ -20,9 +20,9 @@ from zenlake.lake.ingest.latest import (
     remembered,
 )
 from zenlake.lake.ingest.latest_tasks import NewestTask, newest_note
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY, sample_rows, with_day
 from zenlake.lake.table.data_files import read_table, write_partitioned
+from zenlake.lake.table.location import LakeLocation
 
 PUT, DELETE = 0, 1
 

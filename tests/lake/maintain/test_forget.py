@@ -23,10 +23,11 @@ from zenlake.journal.writing.log import Log, LogLimits
 from zenlake.lake import Pipeline, open, read_config
 from zenlake.lake.continuous.result_table import ResultTable
 from zenlake.lake.ingest.gaps import LEDGER
-from zenlake.lake.model.continuous_query import ContinuousQuery, ContinuousQueryStore
-from zenlake.lake.model.location import LakeLocation
-from zenlake.lake.model.status import LakeStatus, write_status
+from zenlake.lake.maintain.definition_store import ContinuousQueryStore, new_definition
+from zenlake.lake.maintain.status_file import write_status
+from zenlake.lake.model.status import LakeStatus
 from zenlake.lake.table.data_files import read_noted
+from zenlake.lake.table.location import LakeLocation
 
 JSON = 5
 MARK = "anna-was-here"
@@ -127,7 +128,7 @@ def test_no_byte_of_a_key_is_left_in_rollups_iceberg_views_ledgers_or_retired_ro
             pipeline.iceberg.publish(table)
     # A view and what it noted, as a lake that ran leaves them.
     definitions = ContinuousQueryStore(place)
-    view = ContinuousQuery("notes", "view", "SELECT key, note FROM seen", history=True)
+    view = new_definition("notes", "view", "SELECT key, note FROM seen", history=True)
     definitions.write(view)
     (definitions.aside(view) / "state").write_text(f"person/anna {MARK}")
     columns = pa.schema([("note", pa.string())])

@@ -10,7 +10,7 @@ from tests.lake.rowsof import Row
 from zenlake.errors import LocalError
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.maintain.repair import repair
-from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.location import LakeLocation
 
 CONFIG = read_config('{tables: {pose: {format: "robot/${id}/pose"}}}')
 

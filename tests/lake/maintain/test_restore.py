@@ -18,7 +18,7 @@ from zenlake.journal import Journal, JournalWriter
 from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake.maintain.repair import repair
 from zenlake.lake.maintain.upkeep import compact
-from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.location import LakeLocation
 
 DAY = 86_400.0
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from tests.lake.opened_tables import note_opened_tables
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.query.planner import count_of, references
 from zenlake.lake.query.referenced_tables import Unanswerable
 from zenlake.lake.table.delta import CorruptTable, Table
+from zenlake.lake.table.location import LakeLocation
 
 SCHEMA = pa.schema([("n", pa.int64()), ("day", pa.date32())])
 NAMES = ("first", "second", "third")

@@ -11,7 +11,6 @@ import pytest
 from tests.waiting import until
 from zenlake.errors import LocalError
 from zenlake.lake import LakeConfig
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.query.executor import (
     WAITING,
     AskerGone,
@@ -21,6 +20,7 @@ from zenlake.lake.query.executor import (
 )
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.query.limits import QueryLimits
+from zenlake.lake.table.location import LakeLocation
 
 QUESTION = "SELECT 1"
 

@@ -23,10 +23,11 @@ from tests.volumes.bucket import SECRET, bucket
 from zenlake.errors import LocalError, ZError
 from zenlake.journal import Journal
 from zenlake.lake import Pipeline, read_config
-from zenlake.lake.model.location import LakeLocation, storage_options
-from zenlake.lake.model.status import LakeStatus, read_status, write_status
+from zenlake.lake.maintain.status_file import read_status, write_status
+from zenlake.lake.model.status import LakeStatus
 from zenlake.lake.query.object_source import completed
 from zenlake.lake.table.delta import CommitConflict, Table
+from zenlake.lake.table.location import LakeLocation, storage_options
 
 __all__ = ["bucket"]
 

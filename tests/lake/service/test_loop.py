@@ -21,7 +21,8 @@ from zenlake.lake import LakeConfig, Pipeline, read_config
 from zenlake.lake.ingest.plan import JournalRange
 from zenlake.lake.ingest.spark_tasks import Work
 from zenlake.lake.ingest.task import IngestTask
-from zenlake.lake.model.status import LakeStatus, read_status
+from zenlake.lake.maintain.status_file import read_status
+from zenlake.lake.model.status import LakeStatus
 from zenlake.lake.service.loop import Loop, LoopReport, Schedule, SparkEnded, opened, run
 from zenlake.lake.table.delta import CommitConflict
 

@@ -13,9 +13,9 @@ from tests.lake.journals import Here, rows_of, table_of
 from tests.waiting import until
 from zenlake.lake import LakeConfig
 from zenlake.lake.maintain.upkeep import compact
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.service.network import NetworkService
 from zenlake.lake.service.network_view import MOST_FACTS, Fact, NetworkView, facts_of, metrics_of
+from zenlake.lake.table.location import LakeLocation
 
 ROUTER = b"""{"version": "v1", "sessions": [{"peer": "b2", "region": "north",
     "links": [{"src": "tcp/1", "dst": "tcp/2"}]}]}"""

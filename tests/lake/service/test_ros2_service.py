@@ -20,8 +20,8 @@ from tests.ros2.test_graph import (
 )
 from tests.waiting import until
 from zenlake.lake.decode.ros2_tables import LearntTypes
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.service.ros2 import Ros2Service
+from zenlake.lake.table.location import LakeLocation
 from zenlake.ros2.attachment import read_attachment
 from zenlake.ros2.names import wire_type
 from zenlake.ros2.tokens import PREFIX, EntityKind, gid_of, parse_token

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.data_files import read_table, write_file
+from zenlake.lake.table.location import LakeLocation
 
 
 def test_only_values_that_repeat_get_a_dictionary(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.data_files import DataFile, write_file, write_partitioned
 from zenlake.lake.table.delta import CommitConflict, Table
+from zenlake.lake.table.location import LakeLocation
 
 SCHEMA = pa.schema([("key", pa.string()), ("hlc", pa.int64()), ("day", pa.string())])
 

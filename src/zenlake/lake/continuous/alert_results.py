@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from zenlake.lake.continuous.publishing import ResultPublisher
-    from zenlake.lake.model.location import LakeLocation
+    from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["COLUMNS", "AlertResults", "changed", "heard", "shown"]
 

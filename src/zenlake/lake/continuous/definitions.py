@@ -8,19 +8,15 @@ from typing import TYPE_CHECKING, Any
 from zenlake.errors import LocalError
 from zenlake.lake.continuous.planning import judge_definition
 from zenlake.lake.continuous.result_table import described_as
+from zenlake.lake.maintain.definition_store import ContinuousQueryStore, new_definition
 from zenlake.lake.model.config import seconds_of
-from zenlake.lake.model.continuous_query import (
-    ContinuousQuery,
-    ContinuousQueryStore,
-    Kind,
-    demand_name,
-)
+from zenlake.lake.model.continuous_query import ContinuousQuery, Kind, demand_name
 from zenlake.lake.model.owner import asker_of
 from zenlake.lake.table.delta import CorruptTable, Table
 
 if TYPE_CHECKING:
-    from zenlake.lake.model.location import LakeLocation
     from zenlake.lake.query.lake import Lake
+    from zenlake.lake.table.location import LakeLocation
 
 __all__ = [
     "create_definition",
@@ -86,4 +82,4 @@ def definition_in(request: Mapping[str, Any]) -> ContinuousQuery:
     owner = asker_of(request)
     late = seconds_of(request.get("late", 10.0), "how late data may come")
     hold = seconds_of(request.get("for", 0.0), "how long a condition must hold")
-    return ContinuousQuery(name, kind, sql, late, hold, bool(request.get("history")), owner=owner)
+    return new_definition(name, kind, sql, late, hold, bool(request.get("history")), owner=owner)

@@ -54,7 +54,8 @@ from zenlake.lake.continuous.planning import PlannedQuery, plan_definition
 from zenlake.lake.continuous.publishing import Result
 from zenlake.lake.continuous.running_query import RightsChanged, RunningQuery, told_of
 from zenlake.lake.continuous.stall import PATIENCE, StallDetector
-from zenlake.lake.model.continuous_query import ContinuousQuery, ContinuousQueryStore, Kind
+from zenlake.lake.maintain.definition_store import ContinuousQueryStore
+from zenlake.lake.model.continuous_query import ContinuousQuery, Kind
 from zenlake.lake.model.owner import OwningUser, words_of
 from zenlake.lake.query.executor import QueueFull, SqlQuestion
 from zenlake.lake.query.limits import QueryLimits

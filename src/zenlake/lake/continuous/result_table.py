@@ -18,10 +18,10 @@ import pyarrow as pa
 from zenlake.errors import LocalError
 from zenlake.lake.maintain.upkeep import vacuum
 from zenlake.lake.model.continuous_query import ContinuousQuery
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY
 from zenlake.lake.table.data_files import DataFile, read_table, write_file
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -33,9 +33,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from zenlake.expr.tree import Comparison, Field, Literal
 from zenlake.journal import Journal
 from zenlake.lake.history.samples import History
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 from zenlake.lake.table.pruning import matching
 
 if TYPE_CHECKING:

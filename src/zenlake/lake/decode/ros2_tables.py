@@ -21,14 +21,22 @@ import pyarrow as pa
 
 from zenlake.errors import DecodeError, KeyExprError, LocalError, ZError
 from zenlake.keys import KeyFormat
-from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.model.config import Ros2Config
 from zenlake.lake.model.typed_table import TypedTable
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 from zenlake.ros2.bridge import BridgedTopic
 from zenlake.ros2.definitions import Definitions
 from zenlake.ros2.description import TypeDescription, read_description
 
-__all__ = ["DECODER", "LearntTypes", "Ros2Tables", "demand_own", "table_name"]
+__all__ = [
+    "DECODER",
+    "LearntTypes",
+    "Ros2Tables",
+    "configured_types",
+    "demand_own",
+    "table_name",
+]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -119,6 +127,17 @@ def _is_of(form: KeyFormat, topic: str) -> bool:
     except KeyExprError:
         return False
     return True
+
+
+def configured_types(config: Ros2Config) -> Definitions:
+    """Return the types that the folders of a configuration describe.
+
+    Those of installed packages are found without.
+    """
+    definitions = Definitions(config.distribution)
+    for folder in config.folders:
+        definitions.add_folder(folder)
+    return definitions
 
 
 @final

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from zenlake.keys import ResolvedRange, intersects, is_wild
 from zenlake.keys.pattern import prefix_of
 from zenlake.lake.ingest.latest import MERGED
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.data_files import WILD
+from zenlake.lake.table.location import LakeLocation
 from zenlake.recorded.columns import coded
 from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
 

@@ -34,9 +34,9 @@ from zenlake.lake.history.file_reader import (
 from zenlake.lake.ingest.latest import BASE, MERGED, as_state, live, merged
 from zenlake.lake.ingest.latest_overlay import marks_of, tail_of
 from zenlake.lake.ingest.latest_tasks import memory_of
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import sample_rows
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 from zenlake.lake.table.pruning import matching
 from zenlake.recorded.newest_rows import newest_rows
 from zenlake.recorded.time_bounds import TimeBounds

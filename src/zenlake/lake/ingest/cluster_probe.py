@@ -10,7 +10,7 @@ from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.spark_tasks import Tasks
-from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["Probe", "WorkerView", "probe"]
 

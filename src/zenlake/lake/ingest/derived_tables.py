@@ -20,10 +20,10 @@ from zenlake.lake.ingest.latest_tasks import MOST_BYTES, Bucket, MergeTask, Newe
 from zenlake.lake.ingest.schedule import RewriteSchedule
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.model.config import LakeConfig
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import GAPS, LATEST
 from zenlake.lake.table.data_files import DataFile, read_table
 from zenlake.lake.table.delta import CommitConflict, Table
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["GapsTable", "LatestTable", "missing_in"]
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from zenlake.journal import Journal
 from zenlake.journal.ledger.ledger import COLUMNS, Ledger
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import GAPS
 from zenlake.lake.table.data_files import DataFile, read_noted, write_file
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["LEDGER", "GapsTask", "without"]
 

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.lake.ingest import latest
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.data_files import DataFile, noted_file, read_noted, write_file
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = [
     "MEMORY",

@@ -7,9 +7,9 @@ from typing import Final
 import pyarrow as pa
 
 from zenlake.journal.schema import INSTANT
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["METRICS", "NETWORK", "OBSERVED", "observed_tables"]
 

@@ -22,7 +22,7 @@ from typing import Any, Final, final
 
 from zenlake.errors import ConfigError
 from zenlake.journal import Journal
-from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, demand_own
+from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, configured_types, demand_own
 from zenlake.lake.decode.table_description import described_as
 from zenlake.lake.ingest.derived_tables import GapsTable, LatestTable
 from zenlake.lake.ingest.failure_reason import reason_of
@@ -37,13 +37,13 @@ from zenlake.lake.ingest.task import QUARANTINED, IngestResult, IngestTask, Type
 from zenlake.lake.ingest.widening import columns_of, inexact_columns, reconciled, widen
 from zenlake.lake.model.column_types import ARROW
 from zenlake.lake.model.config import LakeConfig
-from zenlake.lake.model.location import LakeLocation, absolute
 from zenlake.lake.model.sample_rows import DAY, SAMPLES
 from zenlake.lake.model.status import TableStatus
 from zenlake.lake.model.typed_table import Columns, TypedTable, typed_schema
 from zenlake.lake.table.data_files import DataFile
 from zenlake.lake.table.delta import CommitConflict, Table
 from zenlake.lake.table.iceberg import IcebergMirror, demand_pyiceberg, unpublish
+from zenlake.lake.table.location import LakeLocation, absolute
 
 __all__ = ["MADE_OTHERWISE", "Pipeline", "Step"]
 
@@ -96,7 +96,7 @@ class Pipeline:
         self.samples = Table.create(self.place, "samples", SAMPLES, DAY)
         self.latest = LatestTable(self.place, self.samples, self.journal, tasks, self.config)
         self.gaps = GapsTable(self.place, self.samples, self.journal, tasks, self.config)
-        self.types = LearntTypes(self.place, self.config.ros2.definitions())
+        self.types = LearntTypes(self.place, configured_types(self.config.ros2))
         """What is known of ROS 2 beside what is installed."""
         self._ros2 = Ros2Tables(self.place, self.config.tables)
         if beside is not None:

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.task import QUARANTINED
 from zenlake.lake.model.decoder import Reason
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY, QUARANTINE
 from zenlake.lake.table.data_files import DataFile, read_table, write_file
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["Quarantine", "QuarantineRemoval", "waiting_for"]
 

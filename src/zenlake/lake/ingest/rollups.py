@@ -24,11 +24,11 @@ from zenlake.journal.schema import INSTANT
 from zenlake.lake.ingest.latest_overlay import tail_files
 from zenlake.lake.ingest.quarantine import QuarantineRemoval
 from zenlake.lake.ingest.spark_tasks import Tasks
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY
 from zenlake.lake.model.typed_table import RESERVED, TypedTable
 from zenlake.lake.table.data_files import DataFile, read_table, write_file
 from zenlake.lake.table.delta import MADE, Table
+from zenlake.lake.table.location import LakeLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

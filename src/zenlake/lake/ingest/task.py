@@ -22,10 +22,10 @@ from zenlake.lake.decode.typed_rows import TypedRows
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.latest_tasks import newest_note
 from zenlake.lake.ingest.plan import JournalRange
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY, sample_rows, with_day
 from zenlake.lake.model.typed_table import Columns, TypedTable
 from zenlake.lake.table.data_files import DataFile, write_partitioned
+from zenlake.lake.table.location import LakeLocation
 from zenlake.ros2.names import parse_key
 
 __all__ = [

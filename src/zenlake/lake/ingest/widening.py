@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.model.column_types import ARROW, kind_name
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.typed_table import RESERVED, Columns, TypedTable
 from zenlake.lake.model.value_types import EXACT
 from zenlake.lake.table.data_files import DataFile, read_table, write_file
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["WidenTask", "columns_of", "inexact_columns", "reconciled", "widen"]
 

@@ -25,13 +25,13 @@ from zenlake.lake.ingest import gaps, latest
 from zenlake.lake.ingest import latest_tasks as newest
 from zenlake.lake.ingest.quarantine import Quarantine
 from zenlake.lake.ingest.spark_tasks import Tasks
+from zenlake.lake.maintain.definition_store import begin_anew
+from zenlake.lake.maintain.status_file import read_status
 from zenlake.lake.maintain.upkeep import vacuum
-from zenlake.lake.model.continuous_query import begin_anew
-from zenlake.lake.model.location import LakeLocation
-from zenlake.lake.model.status import read_status
 from zenlake.lake.table.data_files import DataFile, read_noted, write_file
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.iceberg import FOLDER, IcebergMirror, demand_pyiceberg, unpublish
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["ForgetKeys", "forget_everywhere"]
 

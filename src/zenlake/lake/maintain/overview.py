@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 from zenlake.lake.ingest.derived_tables import missing_in
 from zenlake.lake.ingest.pipeline import MADE_OTHERWISE
 from zenlake.lake.ingest.task import QUARANTINED
-from zenlake.lake.model.status import LakeStatus, TableStatus, read_status
+from zenlake.lake.maintain.status_file import read_status
+from zenlake.lake.model.status import LakeStatus, TableStatus
 from zenlake.lake.table.delta import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from zenlake.journal import Journal
-    from zenlake.lake.model.location import LakeLocation
+    from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["looked_at"]
 

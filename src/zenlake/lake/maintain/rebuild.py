@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
 from zenlake.lake.decode.arrow_rows import rows_for
-from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables
+from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, configured_types
 from zenlake.lake.decode.table_description import described_as
 from zenlake.lake.ingest.latest_overlay import Marks, tail_files
 from zenlake.lake.ingest.quarantine import Quarantine
@@ -26,11 +26,11 @@ from zenlake.lake.ingest.schema_agreement import agreed
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.task import QUARANTINED, TypedFiles, typed_files
 from zenlake.lake.model.config import LakeConfig
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY
 from zenlake.lake.model.typed_table import Columns, TypedTable, typed_schema
 from zenlake.lake.table.data_files import DataFile, read_table
 from zenlake.lake.table.delta import CommitConflict, Table
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["Rebuilt", "known_table", "rebuild"]
 
@@ -102,7 +102,7 @@ class RebuildTask:
 def known_table(place: LakeLocation, config: LakeConfig, name: str) -> TypedTable:
     """The typed table of this name, of the configuration or of a topic, as it is read now."""
     topics = Ros2Tables(place, config.tables).found
-    types = LearntTypes(place, config.ros2.definitions())
+    types = LearntTypes(place, configured_types(config.ros2))
     specs = {spec.name: spec for spec in (*config.tables, *topics.values())}
     if name not in specs:
         near = nearest(name, specs)

@@ -18,9 +18,9 @@ from typing import Final
 from zenlake.errors import LocalError, ZError
 from zenlake.journal import Journal
 from zenlake.lake.maintain.restore import journals_of, restore
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.data_files import DataFile
 from zenlake.lake.table.delta import LOG, CorruptTable, Table
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["Repair", "repair"]
 

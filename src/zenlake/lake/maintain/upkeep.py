@@ -28,11 +28,11 @@ from zenlake.lake.ingest.rollups import ROLLUPS, MergePartsTask
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.task import QUARANTINED
 from zenlake.lake.model.config import LakeConfig, Retention
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY, order_of
 from zenlake.lake.table.data_files import DataFile, read_table, write_file
 from zenlake.lake.table.delta import CommitConflict, Table
 from zenlake.lake.table.iceberg import FOLDER
+from zenlake.lake.table.location import LakeLocation
 from zenlake.recorded.columns import coded
 
 __all__ = ["CompactTask", "RetainTask", "compact", "groups", "promised", "retain", "vacuum"]

@@ -1,4 +1,4 @@
-"""The words of all other rooms: configuration, typed tables, types of columns, where a lake lies.
+"""The words of all other rooms: configuration, typed tables, types of columns, definitions, status.
 
-Pure: nothing here starts Spark or opens a table.
+Pure: nothing here opens a file or a table, starts Spark, or looks at a clock.
 """

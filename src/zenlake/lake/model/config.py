@@ -22,7 +22,6 @@ from typing import Final
 from zenlake.errors import ConfigError
 from zenlake.lake.model.row_access import RowAccess
 from zenlake.lake.model.typed_table import TypedTable
-from zenlake.ros2.definitions import Definitions
 
 __all__ = ["FIXED", "LakeConfig", "Retention", "Ros2Config", "seconds_of"]
 
@@ -51,13 +50,6 @@ class Ros2Config:
     """Where types without a hash are looked up."""
     folders: tuple[str, ...] = ()
     """Folders with `.msg` files."""
-
-    def definitions(self) -> Definitions:
-        """The types that these folders describe; those of installed packages need no word."""
-        definitions = Definitions(self.distribution)
-        for folder in self.folders:
-            definitions.add_folder(folder)
-        return definitions
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,16 @@
-"""What a running lake says of itself: the file `status.json` in its folder.
+"""What a running lake says of itself.
 
-The pipeline writes it at most once a second, by renaming, so that a reader sees all of it or the
-one before. Reading it needs neither Spark nor a table format:
-
-    status = read_status("zenlake-data/lake")
-    if status is not None:
-        print(status.rows, status.lag, status.freshness, status.quarantine)
+The pipeline writes it into the lake's folder (`lake/maintain/status_file`), for programs that have
+neither Spark nor a table format.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any, Final
 
-__all__ = [
-    "STATUS",
-    "BusStatus",
-    "LakeStatus",
-    "TableStatus",
-    "read_status",
-    "write_status",
-]
-
-STATUS: Final = "status.json"
-"""The name of the file in the lake's folder."""
+__all__ = ["BusStatus", "LakeStatus", "TableStatus"]
 
 STALE: Final = 30.0
 """Seconds after which a status that says `running` is of a pipeline that hangs or was killed."""
@@ -138,37 +121,3 @@ def _bus(plain: Mapping[str, Any]) -> BusStatus:
 
 def _offsets(plain: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return {journal: tuple(ends) for journal, ends in plain.items()}
-
-
-def read_status(lake: str | Path) -> LakeStatus | None:
-    """The status in a lake's folder; None where no pipeline ever wrote one."""
-    try:
-        plain = json.loads(_page(lake))
-        return LakeStatus.of(plain) if isinstance(plain, dict) else None
-    except (OSError, ValueError, TypeError, AttributeError):
-        return None
-
-
-def _page(lake: str | Path) -> bytes:
-    if "://" not in str(lake):
-        return (Path(lake) / STATUS).read_bytes()
-    from zenlake.lake.model.location import LakeLocation
-
-    return LakeLocation(lake).read(STATUS)
-
-
-def write_status(lake: str | Path, status: LakeStatus) -> None:
-    """Put a status in the place of the one before; raises OSError where that cannot be."""
-    if "://" in str(lake):
-        from zenlake.lake.model.location import LakeLocation
-
-        LakeLocation(lake).write(STATUS, json.dumps(status.plain()).encode())
-        return
-    path = Path(lake) / STATUS
-    fresh = path.with_name(f".{STATUS}.{os.getpid()}")
-    try:
-        fresh.write_text(json.dumps(status.plain()), "utf-8")
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise

@@ -14,8 +14,8 @@ from typing import final
 
 import pyarrow as pa
 
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.delta import CorruptTable, Table
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["Catalog", "CatalogColumns"]
 

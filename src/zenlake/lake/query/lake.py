@@ -18,7 +18,6 @@ from zenlake.lake.maintain.overview import looked_at
 from zenlake.lake.maintain.rebuild import Rebuilt, known_table, rebuild
 from zenlake.lake.maintain.upkeep import Progress, compact, promised, retain, vacuum
 from zenlake.lake.model.config import LakeConfig, Retention
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.row_access import RowAccess
 from zenlake.lake.model.status import LakeStatus
 from zenlake.lake.query.catalog import Catalog
@@ -27,6 +26,7 @@ from zenlake.lake.query.planner import Planner, framed, references, table_frame
 from zenlake.lake.query.referenced_tables import Question
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.iceberg import mirror_where_it_is
+from zenlake.lake.table.location import LakeLocation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.query.plan_policy import FILES
+from zenlake.lake.table.location import LakeLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,7 +26,8 @@ from zenlake.lake.ingest.schedule import CommitSchedule
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.task import QUARANTINED
 from zenlake.lake.maintain.background import BackgroundMaintenance, Complain, Schedule
-from zenlake.lake.model.status import BusStatus, LakeStatus, TableStatus, read_status, write_status
+from zenlake.lake.maintain.status_file import read_status, write_status
+from zenlake.lake.model.status import BusStatus, LakeStatus, TableStatus
 from zenlake.lake.service.read_position import tell_journal
 from zenlake.lake.table.delta import CommitConflict
 

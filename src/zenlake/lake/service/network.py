@@ -22,11 +22,11 @@ from zenlake.clock.throttle import Throttle
 from zenlake.errors import ZError
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.network_tables import OBSERVED, observed_tables
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import DAY
 from zenlake.lake.service.network_view import NetworkView, facts_of, metrics_of
 from zenlake.lake.table.data_files import write_file
 from zenlake.lake.table.delta import CommitConflict
+from zenlake.lake.table.location import LakeLocation
 from zenlake.values import SampleKind
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""One Delta table: its log, its data files with their statistics, and its mirror in Iceberg."""
+"""Where a lake lies, and one Delta table: log, data files, statistics, mirror in Iceberg."""

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.model.sample_rows import order_of
 from zenlake.lake.table.file_statistics import statistics
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = [
     "WILD",

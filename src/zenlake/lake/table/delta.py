@@ -30,8 +30,8 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 
 from zenlake.errors import ZError
 from zenlake.lake.model.column_comments import ABOUT, commented, meaning_of
-from zenlake.lake.model.location import LakeLocation
 from zenlake.lake.table.data_files import DataFile, read_table
+from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["LOG", "MADE", "CommitConflict", "CorruptTable", "Table", "Totals", "VersionTooOld"]
 

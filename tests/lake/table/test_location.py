@@ -7,7 +7,7 @@ import pytest
 
 from zenlake.clock.zid import id_text
 from zenlake.errors import LocalError
-from zenlake.lake.model.location import LakeLocation
+from zenlake.lake.table.location import LakeLocation
 from zenlake.recorded.columns import id_bytes
 
 
