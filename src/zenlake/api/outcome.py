@@ -35,13 +35,13 @@ def attempt(publication: Publication, push: Push) -> PutOutcome:
         publication = Publication(
             patient.node,
             patient.routes,
-            patient.eid,
-            patient.key,
-            patient.qos,
-            patient.reliable,
-            patient.encoding,
-            patient.schema,
-            patient.destination,
+            eid=patient.eid,
+            key=patient.key,
+            qos=patient.qos,
+            reliable=patient.reliable,
+            encoding=patient.encoding,
+            schema=patient.schema,
+            destination=patient.destination,
         )
         publication.congestion = 0
         publication.impatient = True

@@ -104,7 +104,16 @@ class Incidents:
         self._known.pop(at, None)
         if len(self._known) >= MOST:
             del self._known[next(iter(self._known))]
-        incident = Incident(kind, peer, user, key, reason, now, now, 1, detail)
+        incident = Incident(
+            kind=kind,
+            peer=peer,
+            user=user,
+            key=key,
+            reason=reason,
+            first=now,
+            last=now,
+            detail=detail,
+        )
         self._known[at] = incident
         tell = self.tell
         if tell is not None and self._budget.take(now) >= 0:

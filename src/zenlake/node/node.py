@@ -236,13 +236,13 @@ class Node(Core):
         self.busy.used_up(
             neighbour.host,
             neighbour.user(),
-            took,
-            declarations,
-            max(0, received - turn.spent),
-            others,
-            self.brief,
-            own,
-            self.now + took,
+            seconds=took,
+            declarations=declarations,
+            samples=max(0, received - turn.spent),
+            messages=others,
+            heard=self.brief,
+            own=own,
+            now=self.now + took,
         )
 
     def lost(self, neighbour: Neighbour, error: Exception | None, now: float) -> None:

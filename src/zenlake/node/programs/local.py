@@ -170,7 +170,15 @@ class Local(ProgramEntities):
                 if options.allowed_destination is not None:
                     destination = DESTINATIONS[options.allowed_destination]
         return Publication(
-            self.node, self.routes, eid, key, qos, reliable, encoding, schema, destination
+            self.node,
+            self.routes,
+            eid=eid,
+            key=key,
+            qos=qos,
+            reliable=reliable,
+            encoding=encoding,
+            schema=schema,
+            destination=destination,
         )
 
     def unpublish(self, publication: Publication) -> None:
