@@ -137,15 +137,15 @@ def read_head(data: bytes, limits: HttpLimits) -> RequestHead:
     if websocket and (length or method != b"GET"):
         raise BadRequest(400, "a WebSocket begins with a GET without a body")
     return RequestHead(
-        method,
-        target,
-        version,
-        headers,
-        length,
-        version == "1.1" and b"close" not in connection,
-        websocket,
-        expect is not None and version == "1.1",
-        host,
+        method=method,
+        target=target,
+        version=version,
+        headers=headers,
+        length=length,
+        keep_alive=version == "1.1" and b"close" not in connection,
+        wants_websocket=websocket,
+        expects_continue=expect is not None and version == "1.1",
+        host=host,
     )
 
 
