@@ -280,9 +280,17 @@ class SpaceTables:
         except DecodeError as error:
             raise InvalidDeclaration(INVALID, declared.id, str(error)) from error
         made = Subscription(
-            declared.id, self.space, declared.mode, name, chosen, declared.origin, declared.period,
-            declared.duration, reliable, now,
-        )  # fmt: skip
+            id=declared.id,
+            space=self.space,
+            mode=declared.mode,
+            name=name,
+            chosen=chosen,
+            origin=declared.origin,
+            period=declared.period,
+            duration=declared.duration,
+            reliable=reliable,
+            since=now,
+        )
         before = self.subscribers.get(declared.id)
         if before is None:
             self.subscribers[declared.id] = made
