@@ -99,16 +99,16 @@ class Reports:
             used = None if monitor is None else monitor.usage.get(name)
             statuses.append(
                 PartStatus(
-                    name,
-                    str(part.state),
-                    now - part.since,
-                    None if child is None else child.pid,
-                    part.restarts,
-                    part.reason,
-                    self.doing.get(name, ""),
-                    part.again_at - now if part.state is State.RESTING else None,
-                    None if used is None else used[0],
-                    None if used is None else used[1],
+                    name=name,
+                    state=str(part.state),
+                    seconds=now - part.since,
+                    pid=None if child is None else child.pid,
+                    restarts=part.restarts,
+                    reason=part.reason,
+                    doing=self.doing.get(name, ""),
+                    again_in=part.again_at - now if part.state is State.RESTING else None,
+                    memory_bytes=None if used is None else used[0],
+                    cpu_seconds=None if used is None else used[1],
                 )
             )
             if name == ROUTER:
@@ -118,9 +118,13 @@ class Reports:
     def _recorder(self, router: SupervisedPart, now: float) -> PartStatus:
         """The recorder within the router, by what the router reports of it."""
         for one in self._own_journal():
-            restarts, reason = int(one["restarts"]), str(one["reason"])
-            since = now - router.since
-            return PartStatus(RECORDER, str(one["state"]), since, None, restarts, reason)
+            return PartStatus(
+                name=RECORDER,
+                state=str(one["state"]),
+                seconds=now - router.since,
+                restarts=int(one["restarts"]),
+                reason=str(one["reason"]),
+            )
         state = State.STARTING if router.state is State.UP else router.state
         return PartStatus(RECORDER, str(state), now - router.since)
 
