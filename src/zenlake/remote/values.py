@@ -152,16 +152,16 @@ def link_of(link: info.Link) -> fields.RemoteLink:
     """A link as it is written."""
     reliability = link.reliability
     return fields.RemoteLink(
-        bytes(link.zid),
-        link.src,
-        link.dst,
-        link.group,
-        min(link.mtu, 0xFFFF),
-        link.is_streamed,
-        link.interfaces,
-        link.auth_identifier,
-        link.priorities,
-        None if reliability is None else reliability.value,
+        zid=bytes(link.zid),
+        src=link.src,
+        dst=link.dst,
+        group=link.group,
+        mtu=min(link.mtu, 0xFFFF),
+        streamed=link.is_streamed,
+        interfaces=link.interfaces,
+        auth=link.auth_identifier,
+        priorities=link.priorities,
+        reliability=None if reliability is None else reliability.value,
     )
 
 
