@@ -111,16 +111,16 @@ def selection_of(parameters: Parameters, now_ns: int) -> Selection | None:
             f"_as={form}: samples come as they were published; it is for '_agg', and for @lake/sql"
         )
     return Selection(
-        None if range is None else range.resolve(now_ns),
-        None if asof is None else moment_of(asof).resolve(now_ns),
-        _filter(given.get("_filter")),
-        project,
-        aggregates,
-        window,
-        _order(given.get("_order")),
-        parameters.limit(),
-        form,
-        wants_proof(given.get("_proof")),
+        time=None if range is None else range.resolve(now_ns),
+        asof=None if asof is None else moment_of(asof).resolve(now_ns),
+        filter=_filter(given.get("_filter")),
+        project=project,
+        aggregates=aggregates,
+        window=window,
+        order=_order(given.get("_order")),
+        limit=parameters.limit(),
+        form=form,
+        proof=wants_proof(given.get("_proof")),
     )
 
 
