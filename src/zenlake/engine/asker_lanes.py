@@ -76,11 +76,15 @@ class AskerLanes:
                 self._changed.notify()
         return True
 
-    def close(self) -> None:
-        """Begin nothing more, and wait for what has begun."""
+    def end(self) -> None:
+        """Begin nothing more."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
+
+    def close(self) -> None:
+        """Begin nothing more, and wait for what has begun."""
+        self.end()
         for thread in self._threads:
             thread.join()
 

@@ -13,20 +13,9 @@ that lose nothing.
 
 from __future__ import annotations
 
-from zenlake.ext.config import (
-    CacheConfig,
-    HistoryConfig,
-    Miss,
-    MissDetectionConfig,
-    RecoveryConfig,
-    RepliesConfig,
-)
-from zenlake.ext.publisher import AdvancedPublisher, declare_advanced_publisher
-from zenlake.ext.subscriber import (
-    AdvancedSubscriber,
-    SampleMissListener,
-    declare_advanced_subscriber,
-)
+from typing import TYPE_CHECKING
+
+from zenlake.lazy import lazy_names
 from zenlake.values import (
     Float32,
     Float64,
@@ -44,6 +33,22 @@ from zenlake.values import (
     z_deserialize,
     z_serialize,
 )
+
+if TYPE_CHECKING:
+    from zenlake.ext.config import (
+        CacheConfig,
+        HistoryConfig,
+        Miss,
+        MissDetectionConfig,
+        RecoveryConfig,
+        RepliesConfig,
+    )
+    from zenlake.ext.publisher import AdvancedPublisher, declare_advanced_publisher
+    from zenlake.ext.subscriber import (
+        AdvancedSubscriber,
+        SampleMissListener,
+        declare_advanced_subscriber,
+    )
 
 __all__ = [
     "AdvancedPublisher",
@@ -73,3 +78,21 @@ __all__ = [
     "z_deserialize",
     "z_serialize",
 ]
+
+# Imported when they are asked for: most programs that answer queries publish nothing with these.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "AdvancedPublisher": "publisher",
+        "AdvancedSubscriber": "subscriber",
+        "CacheConfig": "config",
+        "HistoryConfig": "config",
+        "Miss": "config",
+        "MissDetectionConfig": "config",
+        "RecoveryConfig": "config",
+        "RepliesConfig": "config",
+        "SampleMissListener": "subscriber",
+        "declare_advanced_publisher": "publisher",
+        "declare_advanced_subscriber": "subscriber",
+    },
+)

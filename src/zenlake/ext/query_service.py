@@ -3,9 +3,10 @@
     service = QueryService("journal", threads=4)
     session.declare_queryable("robot/**", lambda query: service.later(query, answer))
 
-Recorders, storages, lakes and views give it what they answer. It decides whose query is next
-(`engine/asker_lanes`), tells an asker what is wrong (a reply with `{"error": …}`), and makes
-acknowledged puts. What it answers is no longer sent when the asker has gone.
+Recorders, storages, lakes, views and the admin space give it what they answer. It decides whose
+query is next (`engine/asker_lanes`), tells an asker what is wrong (a reply with `{"error": …}`),
+counts what it answered and refused, and makes acknowledged puts. What it answers is no longer sent
+when the asker has gone.
 """
 
 from __future__ import annotations
@@ -13,25 +14,29 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Final
 
-from zenlake.engine.asker_lanes import AskerLanes
+from zenlake.api.options import encoding_parts
+from zenlake.engine.asker_lanes import MOST, AskerLanes
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
 from zenlake.keys import is_wild
-from zenlake.node.queries.replies import is_over
+from zenlake.node.queries.replies import is_over, would_wait
 from zenlake.routing.regions import ROUTER
+from zenlake.wire.codec_zenoh import Err
 
 if TYPE_CHECKING:
     from zenlake.api.query import Query
     from zenlake.api.session import Session
     from zenlake.clock import Timestamp
 
-__all__ = ["JSON", "QueryService", "acknowledge", "asker_of"]
+__all__ = ["JSON", "QueryService", "acknowledge", "asker_of", "is_quick"]
 
 log = logging.getLogger("zenlake.ext")
 
 JSON: Final = "application/json"
+TOO_MANY: Final = LocalError("too many queries wait already; ask again")
 Submit = Callable[[Hashable, Callable[[], None]], bool]
 
 
@@ -44,22 +49,30 @@ class QueryService:
         threads: int,
         share: int | None = None,
         *,
+        most: int = MOST,
         expected: tuple[type[Exception], ...] = (ZError, OSError),
     ) -> None:
         """Answer on so many `threads`, of which one asker has `share` at once.
 
-        `expected`: errors that are the asker's business alone; all others are logged too.
+        `most`: queries that may wait. `expected`: errors that are the asker's business alone; all
+        others are logged too.
         """
-        self._lanes = AskerLanes(f"zenlake {name}", threads, share)
+        self._lanes = AskerLanes(f"zenlake {name}", threads, share, most=most)
         self._expected = expected
         self.closed = False
         self.answered = 0
-        self.refused = 0
+        self.refused: Counter[str] = Counter()
+        """Refusals by reason: `busy`, `invalid` (the query), `failed` (answering it)."""
 
     def close(self) -> None:
         """Answer no more, and wait for the answers that have begun."""
         self.closed = True
         self._lanes.close()
+
+    def end(self) -> None:
+        """Answer no more, without waiting: the caller may hold the node's lock."""
+        self.closed = True
+        self._lanes.end()
 
     def later(
         self, query: Query, answer: Callable[[Query], None], submit: Submit | None = None
@@ -68,6 +81,22 @@ class QueryService:
 
         `submit`: of another pool, where the answer needs what that one bounds.
         """
+        if not self._enqueue(query, answer, submit):
+            self.refuse(query, TOO_MANY)
+
+    def later_locked(self, query: Query, answer: Callable[[Query], None]) -> None:
+        """Do the same for a caller that holds the node's lock."""
+        if not self._enqueue(query, answer):
+            incoming = query.incoming
+            encoding, schema = encoding_parts(JSON)
+            error = Err(encoding=encoding, schema=schema, payload=self._refusal(TOO_MANY))
+            incoming.replying.reply(incoming, incoming.key, error)
+            incoming.replying.finish_query(incoming)
+
+    def _enqueue(
+        self, query: Query, answer: Callable[[Query], None], submit: Submit | None = None
+    ) -> bool:
+        """Have a query answered in its asker's turn; return False if it has to be refused."""
 
         def run() -> None:
             try:
@@ -84,9 +113,7 @@ class QueryService:
             except ZError as error:
                 log.debug("an answer to %s was lost: %s", query, error)
 
-        waits = (submit or self._lanes.submit)(asker_of(query), run)
-        if not waits and not self.closed:
-            self.refuse(query, LocalError("too many queries wait already; ask again"))
+        return (submit or self._lanes.submit)(asker_of(query), run) or self.closed
 
     def is_over(self, query: Query) -> bool:
         """Return True if nobody waits for the answer any more."""
@@ -95,15 +122,30 @@ class QueryService:
         return self.closed or is_over(incoming) or time.monotonic() > deadline
 
     def refuse(self, query: Query, error: Exception) -> None:
-        """Reply with what is wrong."""
-        self.refused += 1
+        """Count a refusal, and reply with what is wrong."""
+        try:
+            query.reply_err(self._refusal(error), encoding=JSON)
+        except ZError as again:
+            log.debug("%s was not answered: %s", query, again)
+
+    def _refusal(self, error: Exception) -> bytes:
+        """Count a refusal; return what is replied."""
+        if error is TOO_MANY:
+            self.refused["busy"] += 1
+        else:
+            self.refused["invalid" if isinstance(error, ZError) else "failed"] += 1
         refusal: dict[str, object] = {"error": str(error)}
         if isinstance(error, JournalGap):
             refusal |= {"partition": error.partition, "earliest": error.earliest}
-        try:
-            query.reply_err(json.dumps(refusal), encoding=JSON)
-        except ZError as again:
-            log.debug("%s was not answered: %s", query, again)
+        return json.dumps(refusal).encode()
+
+
+def is_quick(query: Query) -> bool:
+    """Return True for one key whose reply need not wait until the asker reads others.
+
+    What lies in memory may be answered at once then, without a thread of the pool.
+    """
+    return not is_wild(query.incoming.key) and not would_wait(query.incoming)
 
 
 def acknowledge(

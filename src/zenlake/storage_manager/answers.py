@@ -14,11 +14,10 @@ from zenlake.engine.claims import HISTORY, NEWEST
 from zenlake.errors import LocalError, ZError
 from zenlake.ext.ack_duty import DURABLE, LAST, VOLATILE, AckDuty
 from zenlake.ext.parameter_check import demand_understood
-from zenlake.ext.query_service import QueryService, acknowledge
-from zenlake.keys import includes, is_wild
+from zenlake.ext.query_service import QueryService, acknowledge, is_quick
+from zenlake.keys import includes
 from zenlake.keys.query_parameters import ACK_PUT
 from zenlake.newest import Entry
-from zenlake.node.queries.replies import would_wait
 from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
 from zenlake.storage_manager.stored_replies import reply_entries
 
@@ -57,7 +56,7 @@ class StorageReplies:
     @property
     def refused(self) -> int:
         """How many queries were answered with an error."""
-        return self._service.refused
+        return self._service.refused.total()
 
     def close(self) -> None:
         """Answer no more; who is in the middle of many values gets no more of them."""
@@ -99,11 +98,7 @@ class StorageReplies:
 
     def _at_once(self, query: Query) -> bool:
         """Whether nothing of an answer has to wait: neither for a volume nor for its reader."""
-        return (
-            self._storage.in_memory
-            and not is_wild(query.incoming.key)
-            and not would_wait(query.incoming)
-        )
+        return self._storage.in_memory and is_quick(query)
 
     def _reply_value(self, query: Query) -> None:
         """Reply with the value of one key: most queries ask for that, and for nothing else."""
