@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,7 +12,9 @@ import zenlake
 from tests.api.sessions import config, connected, listening, where
 from tests.waiting import SECONDS, until
 from zenlake.admin import space
+from zenlake.config import Config
 from zenlake.node.inspection import view
+from zenlake.node.inspection.metrics import Row
 
 
 def shown(session: zenlake.Session, selector: str) -> dict[str, zenlake.Sample]:
@@ -26,10 +29,20 @@ def root(session: zenlake.Session) -> str:
     return view.root(session.runtime.node)
 
 
+def refusal(session: zenlake.Session, selector: str) -> str:
+    (reply,) = session.get(selector, timeout=SECONDS)
+    assert reply.err is not None
+    return str(json.loads(reply.err.payload.to_bytes())["error"])
+
+
+def admin_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("zenlake admin")]
+
+
 def test_a_library_node_shows_nothing_unless_told() -> None:
     with listening() as peer:
         assert shown(peer, f"{root(peer)}/**") == {}
-        assert not any(t.name == "zenlake admin" for t in threading.enumerate())
+        assert not admin_threads()
 
 
 def test_a_client_sees_the_router_and_itself_in_it() -> None:
@@ -168,10 +181,26 @@ def test_nobody_writes_unless_it_is_permitted() -> None:
         assert [s.key for s in router.runtime.node.local.subscribers.values()] == []
 
 
-def test_the_thread_ends_with_the_node() -> None:
-    with listening(adminspace__enabled="true"):
-        assert [t for t in threading.enumerate() if t.name == "zenlake admin"]
-    until(lambda: not [t for t in threading.enumerate() if t.name == "zenlake admin"])
+def test_its_threads_end_with_the_node() -> None:
+    with listening(adminspace="{enabled: true, permissions: {write: true}}") as peer:
+        peer.put(f"{root(peer)}/config/metadata", "1")
+        assert shown(peer, root(peer))
+        assert {thread.name for thread in admin_threads()} == {
+            "zenlake admin 0",
+            "zenlake admin changes 0",
+        }
+    until(lambda: not admin_threads())
+
+
+def test_a_query_is_answered_after_the_changes_before_it() -> None:
+    """Though other threads make them, and opening a listener takes its time."""
+    admin = "{enabled: true, permissions: {write: true}}"
+    with listening(mode='"router"', adminspace=admin) as router:
+        metadata = f"{root(router)}/config/metadata"
+        for number in range(20):
+            router.put(f"{root(router)}/config/listen/endpoints", '["tcp/127.0.0.1:0#iface=lo"]')
+            router.put(metadata, str(number))
+            assert shown(router, metadata)[metadata].payload.to_string() == str(number)
 
 
 def test_an_asyncio_node_has_one_too() -> None:
@@ -199,4 +228,71 @@ def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_asks_too_much_at_once_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(space, "WAITING", 0)
     with listening(mode='"router"', adminspace__enabled="true") as router:
-        assert shown(router, root(router)) == {}
+        assert refusal(router, root(router)) == "too many queries wait already; ask again"
+
+
+class Slow:
+    """A service whose records take a while, as those of a disk may."""
+
+    serves = True
+
+    def __init__(self) -> None:
+        self.asked = threading.Semaphore(0)
+        self.ready = threading.Event()
+
+    def change(self, config: Config) -> None:
+        """It has nothing to obey."""
+
+    def documents(self, root: str, selector: str) -> Iterator[tuple[str, object]]:
+        if selector == f"{root}/slow":
+            self.asked.release()
+            self.ready.wait(SECONDS)
+            yield selector, "here"
+
+    def metrics(self) -> Iterator[Row]:
+        return iter(())
+
+    def troubles(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        self.ready.set()
+
+
+def test_one_who_asks_much_keeps_nobody_else_waiting() -> None:
+    with (
+        listening(mode='"router"', adminspace__enabled="true") as router,
+        connected(router, mode='"client"') as many,
+        connected(router, mode='"client"') as one,
+    ):
+        slow = router.runtime.services["slow"] = Slow()
+        asked = [many.get(f"{root(router)}/slow", timeout=SECONDS) for _ in range(20)]
+        assert all(slow.asked.acquire(timeout=SECONDS) for _ in range(space.THREADS - 1))
+        assert shown(one, root(router))
+        assert not slow.ready.is_set()
+        slow.ready.set()
+        assert [len(list(replies)) for replies in asked] == [1] * 20
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ("_stat=true", "'_stat' is no parameter: did you mean '_stats'?"),
+        ("_filter=zid<1", "'_filter' means nothing here"),
+        ("_ack_put", "'_ack_put' is for puts on keys"),
+    ],
+)
+def test_what_begins_with_an_underscore_and_is_not_understood_is_refused(
+    parameters: str, why: str
+) -> None:
+    with listening(mode='"router"', adminspace__enabled="true") as router:
+        assert why in refusal(router, f"{root(router)}?{parameters}")
+        metrics = f"{root(router)}/metrics"
+        text = shown(router, f"{metrics}?compression=false")[metrics].payload.to_string()
+        assert 'reason="invalid"} 1' in text
+
+
+def test_parameters_of_applications_and_of_zenoh_change_no_answer() -> None:
+    with listening(mode='"router"', adminspace__enabled="true") as router:
+        asked = f"{root(router)}?own=1;_time=[now(-1h)..];_anyke"
+        assert list(shown(router, asked)) == [root(router)]

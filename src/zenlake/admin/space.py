@@ -1,7 +1,10 @@
-"""The admin space of a running node: its queryable, its subscriber, and the thread behind them.
+"""The admin space of a running node: its queryable, its subscriber, and the threads behind them.
 
-Queries and changes come while the node's lock is held, and are only noted then. The thread
-answers them, so that a long reply does not keep the node from its work. It ends with the node.
+Queries and changes come while the node's lock is held, and are only noted then. Queries are
+answered as those of all services are (`ext/query_service`): on a bounded pool, askers in turn, so
+that a long reply keeps neither the node nor others from their work. One thread makes the changes in
+the order in which they came, and a query is answered after the changes that came before it. All
+threads end with the node.
 """
 
 from __future__ import annotations
@@ -10,14 +13,16 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from zenlake.admin.documents import Document, Facts, documents, json_document
 from zenlake.admin.reload import try_change
 from zenlake.api.options import encoding_parts
+from zenlake.api.query import Query
+from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.engine.services import running_plugins, service_metrics
-from zenlake.errors import ZError
+from zenlake.ext.parameter_check import demand_understood
+from zenlake.ext.query_service import QueryService
 from zenlake.keys import intersects
 from zenlake.node.entities import IncomingQuery, QuerySink, SampleSink
 from zenlake.node.incidents import DENIED
@@ -33,7 +38,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("zenlake.admin")
 
-#: Queries and changes that wait; what comes while so many do is refused.
+#: How many queries are answered at once.
+THREADS: Final = 4
+#: Queries that wait, and changes; what comes while so many do is refused.
 WAITING: Final = 256
 #: Records in one reply: an operator who wants to see more asks for less at a time.
 RECORDS: Final = 10_000
@@ -61,38 +68,46 @@ class AdminSpace:
         """Declare it on a node that has just started."""
         self._runtime = runtime
         self._permissions = runtime.settings.adminspace.permissions
-        self._waiting: SimpleQueue[IncomingQuery | Sample | None] = SimpleQueue()
-        #: What was refused, by reason.
-        self.refused: dict[str, int] = {}
+        self._service = QueryService("admin", THREADS, most=WAITING)
+        self._lane = AskerLanes("zenlake admin changes", 1, most_of_one=WAITING)
+        #: Notified when a change is done.
+        self._changed = threading.Condition()
+        self._changes_taken = 0
+        self._changes_done = 0
         with runtime.lock:
             node = runtime.node
             self._above = view.root(node)
             node.local.queryable(f"{self._above}/**", _Queries(self), False, no_namespace=True)
             if self._permissions.write:
                 node.local.subscribe(f"{self._above}/config/**", _Changes(self), no_namespace=True)
-        self._thread = threading.Thread(target=self._work, name="zenlake admin", daemon=True)
-        self._thread.start()
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """What was refused, by reason."""
+        return dict(self._service.refused)
 
     # ---------------------------------------------------------- with the node's lock held
 
-    def received(self, query: IncomingQuery) -> None:
+    def received(self, incoming: IncomingQuery) -> None:
         """A query came for a record."""
-        why = self._unwilling(query)
+        why = self._unwilling(incoming)
         if why:
             self.refuse(why)
             if why == "link":
                 reason = "its questions are answered over links within this machine alone"
-                self._denied(query.branch.query.source.zid, query.key, reason)
-            query.replying.finish_query(query)
-        else:
-            self._waiting.put(query)
+                self._denied(incoming.branch.query.source.zid, incoming.key, reason)
+            incoming.replying.finish_query(incoming)
+            return
+        before = self._changes_taken
+        query = Query(self._runtime, incoming)
+        self._service.later_locked(query, lambda query: self._answer(query, before))
 
     def changed(self, sample: Sample) -> None:
-        """A sample came that changes the configuration."""
-        if self._waiting.qsize() >= WAITING:
-            self.refuse("busy")
+        """A sample came that changes the configuration; who sent it is not known here."""
+        if self._lane.submit("changes", lambda: self._make(sample)):
+            self._changes_taken += 1
         else:
-            self._waiting.put(sample)
+            self.refuse("busy")
 
     def takes_changes_of(self, zid: bytes) -> bool:
         """Whether a neighbour may change anything: the rule for links is that for questions."""
@@ -105,11 +120,12 @@ class AdminSpace:
 
     def ended(self) -> None:
         """The node closes."""
-        self._waiting.put(None)
+        self._service.end()
+        self._lane.end()
 
     def refuse(self, why: str) -> None:
         """Count a refusal."""
-        self.refused[why] = self.refused.get(why, 0) + 1
+        self._service.refused[why] += 1
 
     def _denied(self, zid: bytes, key: str, reason: str) -> None:
         """Have operators know who was refused what."""
@@ -119,71 +135,64 @@ class AdminSpace:
     def _unwilling(self, query: IncomingQuery) -> str:
         if not self._permissions.read:
             return "read"
-        if self._waiting.qsize() >= WAITING:
-            return "busy"
         if self._permissions.links == "loopback" and not came_from_within(
             self._runtime.node, query
         ):
             return "link"
         return ""
 
-    # ------------------------------------------------------------------------- on the thread
+    # ------------------------------------------------------------------------ on the threads
 
-    def _work(self) -> None:
-        while True:
-            item = self._waiting.get()
-            if item is None:
-                return
-            try:
-                if isinstance(item, IncomingQuery):
-                    self._reply_all(item)
-                else:
-                    self._change(item)
-            except ZError as error:
-                if self._runtime.closed:
-                    return
-                log.warning("admin space: %s", error)
-            except Exception:
-                log.exception("admin space: %r", item)
-
-    def _reply_all(self, query: IncomingQuery) -> None:
-        runtime = self._runtime
+    def _make(self, sample: Sample) -> None:
         try:
-            # Services have locks of their own, and are asked without the node's.
-            counted = (
-                service_metrics(runtime) if intersects(query.key, f"{self._above}/metrics") else []
-            )
-            plugins = running_plugins(runtime)
-            with runtime.locked() as node:
-                uptime = node.now - runtime.started
-                refused = dict(self.refused)
-                facts = Facts(version(), runtime.config, uptime, refused, counted, plugins)
-                replies = list(_bounded(documents(node, query.key, query.body.parameters, facts)))
-            if len(replies) > RECORDS:
-                replies.pop()
-                self.refuse("records")
-                log.warning(
-                    "admin space: '%s' has more than %d records: the rest is left out",
-                    query.key,
-                    RECORDS,
-                )
-            for service in list(runtime.services.values()):
-                for key, content in service.documents(self._above, query.key):
-                    replies.append(json_document(key, content))
-            for document in replies:
-                self._reply(query, document)
+            self._change(sample)
         finally:
-            if not runtime.closed:
-                with runtime.locked() as node:
-                    node.local.finish_query(query)
+            with self._changed:
+                self._changes_done += 1
+                self._changed.notify_all()
 
-    def _reply(self, query: IncomingQuery, document: Document) -> None:
+    def _answer(self, query: Query, before: int) -> None:
+        """Reply with the records that a query is about, after so many changes."""
+        demand_understood(query.parameters, "@")
+        with self._changed:
+            while self._changes_done < before:
+                if self._service.is_over(query):
+                    return
+                self._changed.wait(PATIENCE)
+        for document in self._found(query):
+            if self._service.is_over(query):
+                return
+            self._reply(query, document)
+
+    def _found(self, query: Query) -> list[Document]:
+        """The records that a query is about."""
+        runtime, asked = self._runtime, query.incoming.key
+        # Services have locks of their own, and are asked without the node's.
+        counted = service_metrics(runtime) if intersects(asked, f"{self._above}/metrics") else []
+        plugins = running_plugins(runtime)
+        with runtime.locked() as node:
+            uptime = node.now - runtime.started
+            facts = Facts(version(), runtime.config, uptime, self.refused, counted, plugins)
+            parameters = query.incoming.body.parameters
+            found = list(_bounded(documents(node, asked, parameters, facts)))
+        if len(found) > RECORDS:
+            found.pop()
+            self.refuse("records")
+            log.warning(
+                "admin space: '%s' has more than %d records: the rest is left out", asked, RECORDS
+            )
+        for service in list(runtime.services.values()):
+            for key, content in service.documents(self._above, asked):
+                found.append(json_document(key, content))
+        return found
+
+    def _reply(self, query: Query, document: Document) -> None:
         id, schema = encoding_parts(document.encoding)
         body = Reply(body=Put(encoding=id, schema=schema, payload=document.payload))
         deadline = time.monotonic() + PATIENCE
         while True:
             with self._runtime.locked() as node:
-                if node.local.reply(query, document.key, body):
+                if node.local.reply(query.incoming, document.key, body):
                     return
             if time.monotonic() >= deadline:
                 self.refuse("congestion")

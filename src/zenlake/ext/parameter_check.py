@@ -32,12 +32,10 @@ def demand_understood(parameters: Parameters, service: str) -> None:
             parameters.interpreted(name)
         seen.add(name)
         if known.is_refused_by(service):
-            if service == "@lake/sql":
-                raise SelectorError(f"'{name}' is for questions about keys; say it in the SELECT")
-            raise SelectorError(f"'{name}' {known.refusal}")
+            raise SelectorError(f"'{name}' {known.refusal_of(service)}")
 
 
 def _unknown(name: str) -> str:
     near = nearest(name, KNOWN)
-    meant = "leave it out" if near is None else f"did you mean '{near}'?"
+    meant = "leave it out." if near is None else f"did you mean '{near}'?"
     return f"'{name[:_LONGEST]}' is no parameter: {meant} Names of your own begin without '_'"

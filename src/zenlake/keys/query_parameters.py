@@ -24,6 +24,7 @@ SERVICES: Final = {
     "@lake/tables": "a lake, for the description of its tables",
     "@lake/views": "a lake, for its views",
     "@lake/alerts": "a lake, for its alerts",
+    "@lake/decode": "a lake, for the fields of one sample",
     "@journal": "a recorder, for rows by offset and for what it tells of itself",
     "@": "the admin space of a node",
     "cache": "the cache of an advanced publisher",
@@ -31,15 +32,17 @@ SERVICES: Final = {
 }
 """Who is asked with parameters, by the names that the table uses."""
 
-LENIENT: Final = ("@", "cache", "http")
-"""Services that pass over whatever they do not obey, as Eclipse's do."""
+LENIENT: Final = ("cache", "http")
+"""Services that pass over whatever they do not obey: programs of Eclipse ask a cache, and the HTTP
+server passes parameters on to the bus, where others judge them."""
 
 _KEYS: Final = ("recorder", "storage", "lake")
 _ALL: Final = tuple(SERVICES)
-_BY_LAKE: Final = (
+_NO_LAKE: Final = (
     "is answered by a lake, and none serves these keys here; start `zenlake up`, or "
     "`zenlake lake run -e` with this router"
 )
+_NO_MEANING: Final = "means nothing here; leave it out"
 
 
 @record(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class QueryParameter:
     obeyed_by: tuple[str, ...]
     passed_over_by: tuple[str, ...] = ()
     #: What a service that refuses it says, behind its name.
-    refusal: str = "means nothing here; leave it out"
+    refusal: str = _NO_MEANING
     #: Whether a lake answers a query with it, and other services leave the query to the lake.
     for_lake: bool = False
     #: Whether it may stand several times.
@@ -62,6 +65,14 @@ class QueryParameter:
         """Return True if a service of `SERVICES` answers a query with it with an error."""
         return service not in (*self.obeyed_by, *self.passed_over_by, *LENIENT)
 
+    def refusal_of(self, service: str) -> str:
+        """Return what a service that refuses it says, behind its name."""
+        if not self.for_lake:
+            return self.refusal
+        if service == "@lake/sql":
+            return "is for questions about keys; say it in the SELECT"
+        return _NO_LAKE if service in _KEYS else _NO_MEANING
+
 
 TABLE: Final = (
     QueryParameter(
@@ -69,7 +80,7 @@ TABLE: Final = (
         "_time=[now(-1h)..]",
         "every sample in a range of time, in the order of time",
         (*_KEYS, "@lake/alerts", "cache"),
-        passed_over_by=("@lake/tables", "@lake/views", "@journal"),
+        passed_over_by=("@lake/tables", "@lake/views", "@journal", "@"),
         for_lake=True,
     ),
     QueryParameter(
@@ -78,7 +89,6 @@ TABLE: Final = (
         "the newest value of each key as it was then; `now(-1h)` does too. What was deleted "
         "before has none",
         ("lake",),
-        refusal=_BY_LAKE,
         for_lake=True,
     ),
     QueryParameter(
@@ -86,7 +96,6 @@ TABLE: Final = (
         "_filter=battery<20",
         "only what this is true of; without `_time` and `_asof`, of the newest values",
         ("lake",),
-        refusal=_BY_LAKE,
         for_lake=True,
     ),
     QueryParameter(
@@ -94,7 +103,6 @@ TABLE: Final = (
         "_project=battery,pose.x",
         "a JSON object with these values instead of the payload",
         ("lake",),
-        refusal=_BY_LAKE,
         for_lake=True,
     ),
     QueryParameter(
@@ -103,7 +111,6 @@ TABLE: Final = (
         "`count`, `sum`, `avg`, `min`, `max` for each key and window of time; without `/5m`, for "
         "each key; `count()` counts samples. One reply, on the key expression of the query",
         ("lake",),
-        refusal=_BY_LAKE,
         for_lake=True,
     ),
     QueryParameter(
@@ -111,7 +118,6 @@ TABLE: Final = (
         "_order=battery desc,time()",
         "another order; what is unknown comes first, with `desc` last",
         ("lake",),
-        refusal=_BY_LAKE,
         for_lake=True,
     ),
     QueryParameter(
@@ -127,7 +133,6 @@ TABLE: Final = (
         "the one reply of an `_agg`, or of `@lake/sql`, as an Arrow IPC stream; `json`, if not "
         "said",
         ("lake", "@lake/sql"),
-        refusal=_BY_LAKE,
         for_lake=True,
     ),
     QueryParameter(
@@ -138,7 +143,6 @@ TABLE: Final = (
         "`complete` is true, false, or null where nobody numbers the samples; for each source, "
         "which numbers are missing",
         ("lake", "@lake/sql"),
-        refusal=_BY_LAKE,
         for_lake=True,
     ),
     QueryParameter(
@@ -184,7 +188,7 @@ TABLE: Final = (
         "_readable=…",
         "keys that the asker may read; routers with access control write it",
         ("lake", "@lake/sql", "@lake/tables", "@lake/views", "@lake/alerts", "@journal"),
-        passed_over_by=("recorder", "storage"),
+        passed_over_by=("recorder", "storage", "@lake/decode", "@"),
         repeats=True,
     ),
 )  # fmt: skip
