@@ -110,7 +110,15 @@ def test_a_journal_behind_the_network_streams_into_it_again(
     journal = Journal.open(tmp_path / "robots")
     documents = Documents(journal.watermark, dict, dict)
     answers = JournalReplies(
-        router, journal, documents, None, lambda: None, [], time=False, complete=False
+        router,
+        journal,
+        documents,
+        None,
+        lambda: None,
+        [],
+        is_ready=lambda: True,
+        time=False,
+        complete=False,
     )
     heard = Heard(router, "in/**")
     try:

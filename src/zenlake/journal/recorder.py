@@ -191,6 +191,7 @@ class Recorder:
             self._matching if options.answer and around is None else None,
             self._settle,
             self._exprs,
+            is_ready=self._memory.remembered.is_set,
             acknowledge=self._acknowledge,
             time=options.answer and options.answer_time and around is None,
             complete=options.complete,

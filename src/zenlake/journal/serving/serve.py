@@ -22,17 +22,18 @@ import logging
 import threading
 import time as clock
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from zenlake.clock.zid import ZenohId
 from zenlake.engine.claims import JOURNAL, LAKE, NOTHING, Claim
-from zenlake.errors import ZError
+from zenlake.errors import SelectorError, ZError
 from zenlake.ext import ack_duty
 from zenlake.ext.ack_duty import AckDuty
 from zenlake.ext.parameter_check import demand_understood
-from zenlake.ext.query_service import JSON, QueryService, acknowledge
+from zenlake.ext.query_service import JSON, QueryService, acknowledge, is_quick
 from zenlake.journal.ingest.rows import timestamp_of
 from zenlake.journal.reading.lists import holds_of_each
 from zenlake.journal.serving.documents import Documents, admin_root, root_of, watermark_json
@@ -64,7 +65,9 @@ __all__ = ["JournalReplies"]
 log = logging.getLogger("zenlake.journal")
 
 THREADS: Final = 4
-"""How many queries are answered from disk at once."""
+"""How many queries are answered from disk, or with many values, at once."""
+STRETCH: Final = 256
+"""Latest values between two looks whether the asker is still there."""
 
 Matching = Callable[[str], "list[tuple[str, int, bytes, LatestValue]]"]
 
@@ -81,19 +84,22 @@ class JournalReplies:
         settle: Callable[[], None],
         exprs: list[str],
         *,
+        is_ready: Callable[[], bool],
         acknowledge: Callable[[str, Timestamp, Callable[[], None]], Place] | None = None,
         time: bool,
         complete: bool,
     ) -> None:
         """`matching` gives latest values; without it keys are not answered.
 
-        `settle` makes durable what was heard before a query about the past. `acknowledge`
-        publishes a put, and tells where its row lies when that is durable.
+        `is_ready`: whether `matching` has them at hand, or waits until they are read. `settle`
+        makes durable what was heard before a query about the past. `acknowledge` publishes a put,
+        and tells where its row lies when that is durable.
         """
         self._session = session
         self._journal = journal
         self._documents = documents
         self._matching = matching
+        self._is_ready = is_ready
         self._settle = settle
         self._acknowledged = acknowledge
         self._time = time
@@ -231,7 +237,7 @@ class JournalReplies:
             elif selector == f"{self._root}/settled":
                 self._service.later(query, self._settled)
             else:
-                self._show(query, self._root)
+                self._service.later(query, lambda query: self._show(query, self._root))
         except ZError as error:
             self._service.refuse(query, error)
 
@@ -243,10 +249,10 @@ class JournalReplies:
     def _shown(self, query: Query, root: str) -> None:
         """Show the documents to an operator whose query for the admin space names journals."""
         if "/journal" in str(query.key_expr):
-            try:
-                self._show(query, root)
-            except ZError as error:
-                self._service.refuse(query, error)
+            # What is not understood is refused by the node's own admin space, once.
+            with suppress(SelectorError):
+                demand_understood(query.parameters, "@")
+                self._service.later(query, lambda query: self._show(query, root))
 
     def _show(self, query: Query, root: str) -> None:
         selector = str(query.key_expr)
@@ -274,7 +280,10 @@ class JournalReplies:
                     self._service.later(query, self._acknowledge)
                 return
             if parameters.time_range() is None:
-                self._reply_latest(query, number)
+                if is_quick(query) and self._is_ready():
+                    self._reply_latest(query, number)
+                else:
+                    self._service.later(query, lambda query: self._reply_latest(query, number))
             elif self._time:
                 self._service.later(query, lambda query: self._past(query, number))
         except ZError as error:
@@ -301,7 +310,9 @@ class JournalReplies:
         limit = query.parameters.limit()
         if limit is not None:
             found = sorted(found, key=lambda latest: (latest[1], latest[0]))[:limit]
-        for key, hlc, id, value in found:
+        for place, (key, hlc, id, value) in enumerate(found):
+            if not place % STRETCH and self._service.is_over(query):
+                return
             query.reply(
                 key,
                 value.payload,
