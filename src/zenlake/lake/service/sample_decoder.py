@@ -12,7 +12,6 @@ would give.
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -20,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 
-from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import LocalError, ZError
 from zenlake.expr.record import implied_value
+from zenlake.ext.parameter_check import demand_understood
+from zenlake.ext.query_service import JSON, QueryService
 from zenlake.lake.decode.arrow_rows import rows_for
 from zenlake.lake.decode.key_columns import KeyParts
 from zenlake.lake.decode.ros2_tables import DECODER
@@ -35,13 +35,11 @@ if TYPE_CHECKING:
     from zenlake.api.query import Query
     from zenlake.api.session import Session
     from zenlake.lake.decode.ros2_tables import LearntTypes
+    from zenlake.values import ZBytes
 
 __all__ = ["ROOT", "SampleDecoder", "decoded", "table_for"]
 
-log = logging.getLogger("zenlake.lake")
-
 ROOT: Final = "@lake/decode"
-JSON: Final = "application/json"
 LARGEST: Final = 4 << 20
 """Bytes of a payload that is decoded for a page that shows it."""
 MOST_ROWS: Final = 1000
@@ -49,6 +47,7 @@ MOST_ITEMS: Final = 200
 """Rows of one sample, and items of one list in it, that are shown."""
 MOST_LETTERS: Final = 4000
 WAITING: Final = 64
+"""Queries that may wait, each with its payload."""
 
 
 def table_for(
@@ -123,49 +122,45 @@ class SampleDecoder:
         self._session = session
         self._types = types
         self._specs = specs
-        self._lanes = AskerLanes("zenlake decode", 1, most=WAITING)
+        self._service = QueryService("decode", threads=1, most=WAITING)
         self._queryable = session.declare_queryable(f"{ROOT}/**", self._asked)
 
     def close(self) -> None:
         """Decode no more."""
+        self._service.closed = True
         if not self._session.is_closed():
             self._queryable.undeclare()
-        self._lanes.close()
+        self._service.close()
 
     def _asked(self, query: Query) -> None:
-        def run() -> None:
-            try:
-                with query:
-                    self._answer(query)
-            except ZError as error:
-                log.debug("nobody hears what %s is: %s", query, error)
-
-        if not self._lanes.submit(str(query.key_expr), run):
-            _refuse(query, LocalError(f"{WAITING} samples wait to be decoded; ask again"))
-
-    def _answer(self, query: Query) -> None:
+        """Have a sample decoded; one that is too large does not wait in memory first."""
         try:
-            key = str(query.key_expr).removeprefix(f"{ROOT}/")
+            demand_understood(query.parameters, ROOT)
             payload = query.payload
             if payload is None or len(payload) > LARGEST:
                 raise LocalError(f"send the payload of a sample, of at most {LARGEST} bytes")
-            bridged = self._types.bridged.get(key)
-            table = table_for(self._specs(), key, bridged)
-            attached = query.attachment
-            sample, encoding = payload.to_bytes(), str(query.encoding or "")
-            if table is None and bridged is None:
-                _demand_readable(key, sample, encoding)
-            rows = decoded(
-                self._types.with_types(table or _by_itself(key, bridged is not None)),
-                key,
-                sample,
-                encoding,
-                None if attached is None else attached.to_bytes(),
-            )
-            document = {"rows": rows, "table": None if table is None else table.name}
-            query.reply(query.key_expr, json.dumps(document), encoding=JSON)
         except ZError as error:
-            _refuse(query, error)
+            self._service.refuse(query, error)
+        else:
+            self._service.later(query, lambda query: self._answer(query, payload))
+
+    def _answer(self, query: Query, payload: ZBytes) -> None:
+        key = str(query.key_expr).removeprefix(f"{ROOT}/")
+        bridged = self._types.bridged.get(key)
+        table = table_for(self._specs(), key, bridged)
+        attached = query.attachment
+        sample, encoding = payload.to_bytes(), str(query.encoding or "")
+        if table is None and bridged is None:
+            _demand_readable(key, sample, encoding)
+        rows = decoded(
+            self._types.with_types(table or _by_itself(key, bridged is not None)),
+            key,
+            sample,
+            encoding,
+            None if attached is None else attached.to_bytes(),
+        )
+        document = {"rows": rows, "table": None if table is None else table.name}
+        query.reply(query.key_expr, json.dumps(document), encoding=JSON)
 
 
 def _demand_readable(key: str, payload: bytes, encoding: str) -> None:
@@ -176,7 +171,3 @@ def _demand_readable(key: str, payload: bytes, encoding: str) -> None:
         raise LocalError(
             f"no table has '{key}', and nothing says what these bytes are; name their encoding"
         )
-
-
-def _refuse(query: Query, error: Exception) -> None:
-    query.reply_err(json.dumps({"error": str(error)}), encoding=JSON)
