@@ -47,6 +47,7 @@ class World:
         self.client = client
         self.heard = 0
         self.lake = lake
+        self.service: Service
         self.pipeline = Pipeline(str(lake), recorder.journal.path, Here(), LakeConfig())
 
     def put(self, key: str, value: Any, **more: Any) -> None:
@@ -100,6 +101,7 @@ def opened(
         listening(
             mode='"router"',
             plugins=json.dumps({"storage_manager": {"storages": storages}}),
+            adminspace__enabled="true",
             **({} if rules is None else {"access_control": json.dumps(rules)}),
         ) as node,
         Recorder(node, options) as recorder,
@@ -111,7 +113,7 @@ def opened(
         with zenoh.open(config) as client:
             found = World(node, recorder, folder / "lake", client)
             lake = Lake(found.pipeline.place, spark, LakeConfig())
-            service = Service(lake, [found.pipeline.journal], bus)
+            service = found.service = Service(lake, [found.pipeline.journal], bus)
             service.add(BusAnswers(service, bus))
             until(lambda: recorder._answers is not None and recorder._answers.lake)
             try:

@@ -1,35 +1,92 @@
-"""Every parameter of the table, asked of every service that answers for keys.
+"""Every parameter of the table, asked of every service on the bus.
 
-A lake, a recorder without a lake and a storage have the same samples under different keys; what one
-obeys or refuses, and with which samples, is compared with a page that was written by hand.
+What a service says to each is compared with a page that was written by hand. A lake, a recorder
+without a lake and a storage have the same samples under different keys.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.journal.recording import until_rows
 from tests.lake.service.test_bus import World, opened
 from tests.waiting import until
+from zenlake import ext
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
-from zenlake.keys.query_parameters import TABLE
+from zenlake.keys.query_parameters import SERVICES, TABLE
+from zenlake.keys.readable import ReadableChoice, ReadableKeys
+from zenlake.lake.continuous.manager import ContinuousQueries
+from zenlake.lake.service.sample_decoder import SampleDecoder
 
 pytestmark = [pytest.mark.interop]
 
-SERVICES = {"lake": "robot", "recorder": "alone", "storage": "stored"}
-#: What services for keys obey or pass over, and what only a lake does.
-EVERYWHERE = {"_time", "_limit", "_anyke", "_max", "_sn", "_stats", "_raw", "_download", "_cut"}
-ONLY_LAKE = {"_asof", "_filter", "_project", "_agg", "_order", "_as", "_proof"}
-#: A question in SQL has a key of its own, an acknowledged put changes what is asked for after it,
-#: and the last is written by routers.
-ELSEWHERE = {"_sql", "_ack_put", "_readable"}
+#: What is asked of each service. An HTTP server is not on the bus.
+ASKED = {
+    "recorder": "alone/*",
+    "storage": "stored/*",
+    "lake": "robot/*",
+    "@lake/sql": "@lake/sql?_sql=SELECT count(*) FROM samples",
+    "@lake/tables": "@lake/tables/**",
+    "@lake/views": "@lake/views/**",
+    "@lake/alerts": "@lake/alerts/**",
+    "@lake/decode": "@lake/decode/robot/1",
+    "@journal": "@journal/alone/stats",
+    "@": "@/*/router",
+    # Its samples have other keys than the cache.
+    "cache": "cached/1/@adv/pub/**?_anyke",
+}
+KEYS = ("recorder", "storage", "lake")
+#: There are no views and alerts in this lake.
+EMPTY = ("@lake/views", "@lake/alerts")
+#: `+`: obeys it, `-`: passes over it, `!`: refuses it.
+PAGE = """
+           recorder storage lake @lake/sql @lake/tables @lake/views @lake/alerts @lake/decode @journal @ cache
+_time      +        +       +    !         -            -           +            !            -        - +
+_asof      !        !       +    !         !            !           !            !            !        ! -
+_filter    !        !       +    !         !            !           !            !            !        ! -
+_project   !        !       +    !         !            !           !            !            !        ! -
+_agg       !        !       +    !         !            !           !            !            !        ! -
+_order     !        !       +    !         !            !           !            !            !        ! -
+_limit     +        +       +    !         !            !           !            !            !        ! -
+_as        !        !       +    +         !            !           !            !            !        ! -
+_proof     !        !       +    +         !            !           !            !            !        ! -
+_sql       !        !       !    +         !            !           !            !            !        ! -
+_ack_put   +        +       -    !         !            !           !            !            !        ! -
+_anyke     -        -       -    -         -            -           -            -            -        - -
+_max       -        -       -    -         -            -           -            -            -        - +
+_sn        -        -       -    -         -            -           -            -            -        - +
+_stats     -        -       -    -         -            -           -            -            -        + -
+_raw       -        -       -    -         -            -           -            -            -        - -
+_download  -        -       -    -         -            -           -            -            -        - -
+_cut       -        -       -    -         -            -           -            -            -        - -
+_readable  -        -       +    +         +            +           +            -            +        - -
+"""  # noqa: E501
+HEAD, *ROWS = [line.split() for line in PAGE.strip().splitlines()]
+MARKS = [
+    (service, name, mark)
+    for name, *marks in ROWS
+    for service, mark in zip(HEAD, marks, strict=True)
+]
 EXAMPLES = {one.name: one.example for one in TABLE} | {
     "_asof": "_asof=now()",
     "_filter": "_filter=battery<20",
-    "_as": "_agg=count();_as=json",
+    "_as": "_as=json;_agg=count()",
+    "_sn": "_sn=0..1",
+    "_readable": f"_readable={ReadableKeys(((ReadableChoice(('**',)),),)).text()}",
+}
+#: What is said of a parameter that only a lake obeys, by services for keys.
+NO_LAKE = (
+    "is answered by a lake, and none serves these keys here; start `zenlake up`, or "
+    "`zenlake lake run -e` with this router"
+)
+REFUSALS = {
+    "_sql": "is a question in SQL; ask @lake/sql",
+    "_ack_put": "is for puts on keys that are recorded or stored; leave it out",
 }
 
 
@@ -39,53 +96,102 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     storage = {"key_expr": "stored/**", "volume": "memory"}
     with opened(folder, "robot/**", stored=storage) as world:
         options = Options(("alone/**",), str(folder / "alone"), name="alone", fsync="5ms")
-        with Recorder(world.node, options) as alone:
-            for root in SERVICES.values():
+        numbered = ext.MissDetectionConfig()
+        with (
+            Recorder(world.node, options) as alone,
+            ext.declare_advanced_publisher(
+                world.node, "cached/1", cache=ext.CacheConfig(3), sample_miss_detection=numbered
+            ) as cached,
+        ):
+            service, session, pipeline = world.service, world.service.session, world.pipeline
+            assert session is not None
+            service.add(ContinuousQueries(service, print))
+            service.add(SampleDecoder(session, pipeline.types, lambda: tuple(pipeline.specs)))
+            for root in (ASKED[one].partition("/")[0] for one in KEYS):
                 for n in range(3):
                     world.put(f"{root}/{n}", {"battery": 10 * n, "temp": n, "pose": {"x": n}})
+            cached.put("{}")
             until_rows(world.recorder, 3)
             until_rows(alone, 3)
-            until(lambda: len(world.ask("stored/**")) == 3)
-            world.pipeline.step()
+            pipeline.step()
+            for one, selector in ASKED.items():
+                until(lambda one=one, selector=selector: one in EMPTY or ask(world, selector))  # type: ignore[misc]
             yield world
 
 
-def test_every_parameter_is_in_one_of_the_lists() -> None:
-    assert {one.name for one in TABLE} == EVERYWHERE | ONLY_LAKE | ELSEWHERE
+def ask(world: World, selector: str) -> list[Any]:
+    if selector.startswith("@lake/decode") or "_ack_put" in selector:
+        return world.ask(selector, payload=b"{}", encoding="application/json")
+    return world.ask(selector)
 
 
-@pytest.mark.parametrize("service", SERVICES)
-@pytest.mark.parametrize("name", sorted(EVERYWHERE - {"_time", "_limit"}))
-def test_what_belongs_to_zenoh_or_http_changes_no_answer(
-    world: World, service: str, name: str
+def with_parameter(service: str, given: str) -> str:
+    """What is asked of a service, with one more parameter."""
+    keys, mark, own = ASKED[service].partition("?")
+    return f"{keys}?{own};{given}" if mark else f"{keys}?{given}"
+
+
+def selectors(service: str, name: str) -> tuple[str, str]:
+    """What is asked of a service without a parameter, and with it."""
+    without, given = ASKED[service], EXAMPLES[name]
+    if f"?{name}" in without:
+        return without, without
+    if service == "@lake/sql":  # what is to be aggregated is said in the SELECT
+        given = given.partition(";")[0]
+    if name == "_ack_put" and service in KEYS:
+        without = without.replace("*", "acknowledged/1")
+        return without, f"{without}?{given}"
+    return without, with_parameter(service, given)
+
+
+def test_the_page_has_every_parameter_and_every_service_on_the_bus() -> None:
+    assert [name for name, *_ in ROWS] == [one.name for one in TABLE]
+    assert [*HEAD, "http"] == list(SERVICES) == [*ASKED, "http"]
+
+
+@pytest.mark.parametrize(("service", "name", "mark"), MARKS)
+def test_each_service_obeys_passes_over_or_refuses_as_the_page_says(
+    world: World, service: str, name: str, mark: str
 ) -> None:
-    root = SERVICES[service]
-    assert world.rows(f"{root}/*?{EXAMPLES[name]}") == world.rows(f"{root}/*")
-    assert len(world.rows(f"{root}/*")) == 3
+    without, asked = selectors(service, name)
+    replies = ask(world, asked)
+    if mark == "!":
+        (reply,) = replies
+        assert reply.err is not None
+        words = json.loads(reply.err.payload.to_bytes())["error"]
+        only_lake = NO_LAKE if service in KEYS else "means nothing here; leave it out"
+        if service == "@lake/sql":
+            only_lake = "is for questions about keys; say it in the SELECT"
+        assert words == f"'{name}' {REFUSALS.get(name, only_lake)}"
+        return
+    assert [reply.err for reply in replies if reply.err is not None] == []
+    assert replies or service in EMPTY
+    if mark == "-":
+        assert {str(reply.ok.key_expr) for reply in replies} == {
+            str(reply.ok.key_expr) for reply in ask(world, without)
+        }
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", [one for one in ASKED if one != "cache"])
+def test_a_misspelt_parameter_is_refused_by_every_service(world: World, service: str) -> None:
+    (reply,) = ask(world, with_parameter(service, "_tim=[now(-1h)..]"))
+    assert reply.err is not None
+    assert "did you mean '_time'?" in json.loads(reply.err.payload.to_bytes())["error"]
+
+
+@pytest.mark.parametrize("service", ASKED)
+def test_a_parameter_of_an_application_is_refused_by_none(world: World, service: str) -> None:
+    replies = ask(world, with_parameter(service, "tim=[now(-1h)..]"))
+    assert [reply.err for reply in replies if reply.err is not None] == []
+    assert replies or service in EMPTY
+
+
+@pytest.mark.parametrize("service", KEYS)
 def test_time_and_limit_give_the_same_samples_everywhere(world: World, service: str) -> None:
-    root = SERVICES[service]
+    root = ASKED[service].partition("/")[0]
     values = [{"battery": 10 * n, "temp": n, "pose": {"x": n}} for n in range(3)]
     assert world.rows(f"{root}/*?_time=[now(-1h)..]") == [
         (f"{root}/{n}", value) for n, value in enumerate(values)
     ]
     assert world.rows(f"{root}/*?_time=[now(-2h)..now(-1h)]") == []
     assert len(world.rows(f"{root}/*?_time=[now(-1h)..];_limit=2")) == 2
-
-
-@pytest.mark.parametrize("name", sorted(ONLY_LAKE))
-def test_only_a_lake_obeys_what_others_refuse_in_the_same_words(world: World, name: str) -> None:
-    assert world.rows(f"robot/*?{EXAMPLES[name]}")
-    refused = {
-        world.refusal(f"{SERVICES[one]}/*?{EXAMPLES[name]}") for one in ("recorder", "storage")
-    }
-    assert len(refused) == 1
-    assert "is answered by a lake" in refused.pop()
-
-
-@pytest.mark.parametrize("service", SERVICES)
-def test_a_misspelt_parameter_is_refused_by_every_service(world: World, service: str) -> None:
-    words = world.refusal(f"{SERVICES[service]}/*?_tim=[now(-1h)..]")
-    assert "did you mean '_time'?" in words
