@@ -21,14 +21,14 @@ FLAGS = (
 )  # fmt: skip
 
 
-def start(profile: Path) -> webdriver.Chrome:
+def start(profile: Path, *flags: str) -> webdriver.Chrome:
     """A browser with a profile of its own."""
     debian = "chromium chromium-driver"
     driver = installed(debian, lambda: which("chromedriver"))
     browser = installed(debian, lambda: which("chromium"))
     options = Options()
     options.binary_location = browser
-    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+    for flag in (*FLAGS, *flags, f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     found = webdriver.Chrome(options=options, service=Service(driver))
@@ -48,6 +48,11 @@ class Browser:
     def open(self, url: str) -> None:
         self.driver.get("about:blank")
         self.driver.get(url)
+
+    def follow(self, url: str, press: str = "Run it") -> None:
+        """Open a link to a question, which the page asks when a person presses the button."""
+        self.open(url)
+        self.click(press)
 
     def js(self, code: str, *arguments: object) -> Any:
         return self.driver.execute_script(code, *arguments)

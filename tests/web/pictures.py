@@ -132,7 +132,7 @@ def main(folder: Path) -> None:
         page.picture(folder / "map.png")
 
         up.all_ready()
-        page.open(f"{url}/#/ask?kind=sql&every=5&q={quote(SQL)}")
+        page.follow(f"{url}/#/ask?kind=sql&every=5&q={quote(SQL)}")
         page.until(lambda: points(page) > 2, "a chart of an answer", 120)
         first = points(page)
         page.until(lambda: points(page) > first, "the chart moves", 120)
@@ -181,7 +181,7 @@ def main(folder: Path) -> None:
         told(5, f"the plug was out for ten seconds: {healed}")
 
         past = quote("robot/*/battery", safe="")
-        page.open(f"{url}/#/time?key={past}&span=600&at={int((time.time() - 30) * 1000)}")
+        page.follow(f"{url}/#/time?key={past}&span=600&at={int((time.time() - 30) * 1000)}")
         page.shows("keys as they were, by the lake", 60)
         page.connects()
         page.picture(folder / "time.png")
@@ -211,7 +211,7 @@ def main(folder: Path) -> None:
         page.until(lambda: points(page) > 5, "a chart on a phone", 60)
         page.picture(folder / "phone.png")
         phone(page, False, "dark")
-        page.open(f"{url}/#/ask?kind=sql&q={quote(SQL)}")
+        page.follow(f"{url}/#/ask?kind=sql&q={quote(SQL)}")
         page.until(lambda: points(page) > 2, "a chart in the dark", 60)
         page.connects()
         page.picture(folder / "dark.png")

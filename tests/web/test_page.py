@@ -188,7 +188,7 @@ def test_a_value_is_published_from_the_page(
         heard.set()
 
     subscriber = eclipse.session.declare_subscriber("page/command", hear)
-    driver.open(f"{url_of(bus)}/#/live?key=page/command")
+    driver.follow(f"{url_of(bus)}/#/live?key=page/command", "Get it")
     driver.shows("no storage, recorder or queryable answers")
     driver.fill("input[name=value]", '{"go": true}')
     driver.click("Put")
@@ -274,9 +274,12 @@ def test_questions_have_addresses_and_tables(
     driver: Browser, bus: zenlake.Session, eclipse: Eclipse, axe: str
 ) -> None:
     driver.open(f"{url_of(bus)}/#/ask?kind=get&q=robot/**")
+    driver.shows("This question came from a link. Run it?")
+    check(driver, axe)
+    driver.click("Run it")
     driver.shows("2 rows in")
     check(driver, axe)
-    driver.open(f"{url_of(bus)}/#/ask?kind=sql&q=SELECT+1")
+    driver.follow(f"{url_of(bus)}/#/ask?kind=sql&q=SELECT+1")
     driver.shows("No lake answers here")
 
 

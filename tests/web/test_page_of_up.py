@@ -114,7 +114,7 @@ def test_what_an_eclipse_client_puts_is_in_tables_on_the_page_and_there_after_a_
     with up.program as program:
         told = up.ready()
         assert len(told["try"]) == 6
-        page.open(f"{told['page']}/#/ask?kind=sql&q=SELECT+1")
+        page.follow(f"{told['page']}/#/ask?kind=sql&q=SELECT+1")
         page.shows("No lake answers here")
         with robots(where) as alive:
             # While Spark starts: what is put meanwhile waits in the journal.
@@ -222,7 +222,7 @@ def listed(page: Browser) -> str:
 
 def decoded(page: Browser, url: str) -> None:
     """A message of ROS 2, its numbers, and charts of the last minutes and of hours."""
-    page.open(f"{url}/#/live?key={TOPIC}")
+    page.follow(f"{url}/#/live?key={TOPIC}", "Get it")
     page.shows("y: 0.25")
     page.js("document.querySelector('#value button.number').click()")
     page.until(lambda: points(page) > 5, "samples of the table and of now")
@@ -230,7 +230,7 @@ def decoded(page: Browser, url: str) -> None:
     page.choose("#span", "3600")
     page.shows("by minute, of rollups")
     page.until(lambda: "greatest" in legend(page), "lines of the least and the greatest")
-    page.open(f"{url}/#/live?key=robot/ada/battery")
+    page.follow(f"{url}/#/live?key=robot/ada/battery", "Get it")
     page.shows("percent")
     page.js("document.querySelector('#value button.number').click()")
     page.until(lambda: points(page) > 5, "samples that were recorded")
@@ -244,7 +244,7 @@ def points(page: Browser) -> int:
 
 def gone_by(page: Browser, url: str) -> None:
     """The past, by the lake, with marks where something was lost and an alert was raised."""
-    page.open(f"{url}/#/time?key=robot/*/battery&span=600")
+    page.follow(f"{url}/#/time?key=robot/*/battery&span=600")
     page.shows("keys as they were, by the lake")
     page.shows("/data/lake -e tcp/")  # the line that replays it
     page.until(lambda: "gaps and" in page.text(), "the gap is marked")

@@ -1,5 +1,6 @@
 // Ask: a get, or SQL; answers as table and chart, shareable by their URL.
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
+import { Held, Link } from "./address.js";
 import * as bus from "./bus.js";
 import { Guard, columnsOf, isRecord, number, records as recordsOf, text as textOf } from "./checked.js";
 import { brief, decode, timeOf } from "./decode.js";
@@ -109,25 +110,29 @@ function Table({ row }) {
   return html`<button type="button" onClick=${() => { write(name); setOpen(true); }}>${name}</button>${open && columns.map((one) => html` <button type="button" class="number" onClick=${() => write(one)}>${one}</button>`)}`;
 }
 
-export function Ask({ keys, route, go }) {
+/** Seconds after which a question is asked again, as an address may say; 0: it is not. */
+const MOST_EVERY = 3600, LEAST_EVERY = 5;
+const everyOf = (text) => (Number(text) > 0 ? Math.min(MOST_EVERY, Math.max(LEAST_EVERY, Number(text))) : 0);
+
+export function Ask({ keys, route, own, go }) {
   const kind = route.get("kind") || "get", text = route.get("q") || "";
   const [answer, setAnswer] = useState(null), [why, setWhy] = useState(""), [busy, setBusy] = useState(false), [saved, setSaved] = useState(load()), [tables, setTables] = useState([]), [looked, setLooked] = useState(false), [typed, setTyped] = useState("");
   useEffect(() => {
     let live = true;
-    setAnswer(null); setWhy("");
-    if (text) { setBusy(true); run(kind, text).then((found) => live && setAnswer(found)).catch((error) => live && setWhy(error.message)).finally(() => live && setBusy(false)); }
+    setAnswer(null); setWhy(""); setBusy(Boolean(text && own));
+    if (text && own) { run(kind, text).then((found) => live && setAnswer(found)).catch((error) => live && setWhy(error.message)).finally(() => live && setBusy(false)); }
     return () => { live = false; };
-  }, [kind, text, route.get("n")]);
-  const every = Number(route.get("every") || 0);
+  }, [kind, text, own, route.get("n")]);
+  const every = everyOf(route.get("every"));
   useEffect(() => {
-    if (!every || !text) return;
+    if (!every || !text || !own) return;
     // The next one is asked when this one was answered: on a busy machine they would pile up.
     let timer = null, live = true;
     const later = () => { timer = live && setTimeout(again, every * 1000); };
     const again = () => (document.visibilityState === "visible" ? run(kind, text).then((found) => { if (live) { setAnswer(found); setWhy(""); } }).catch((error) => live && setWhy(error.message)).finally(later) : later());
     later();
     return () => { live = false; clearTimeout(timer); };
-  }, [kind, text, every]);
+  }, [kind, text, own, every]);
   useEffect(() => {
     // A lake that starts takes its time: it is looked for until it is there.
     let timer = null, live = true;
@@ -145,10 +150,10 @@ export function Ask({ keys, route, go }) {
       <form onSubmit=${submit("sql")}><${Box} text=${kind === "sql" ? text : ""} tables=${tables} /><button class="main">Run</button></form>
       ${looked && !tables.length && html`<p class="dim">No lake answers here. <code>zenlake up</code> starts one; Spark takes half a minute.</p>`}
       ${tables.length > 0 && html`<p class="dim">Tables; a click writes the name and shows the columns: ${tables.map((row) => html`<${Table} row=${row} /> `)}</p>`}
-      ${saved.length > 0 && html`<p class="dim">Saved: ${saved.map((one) => html`<a href=${"#/ask?" + new URLSearchParams(one)}>${one.q.slice(0, 60)}</a> `)}</p>`}
+      ${saved.length > 0 && html`<p class="dim">Saved: ${saved.map((one) => html`<${Link} view="ask" route=${{ kind: one.kind === "sql" ? "sql" : "get", q: one.q }}>${one.q.slice(0, 60)}<//> `)}</p>`}
     </div>
     <div class="card" style="margin-top:.8rem" aria-live="polite">
-      ${busy ? html`<p>asking…</p>` : why ? html`<p class="bad" role="alert">${why}</p>` : !answer ? html`<p class="dim">Answers come here. The address of this page is the question: share it.</p>` : html`
+      ${text && !own ? html`<${Held} says=${`This question came from a link${every ? `, which asks it again every ${every} s` : ""}. Run it?`} question=${text} press="Run it" run=${() => go("ask", { kind, q: text, ...(every ? { every: String(every) } : {}), n: String(Date.now()) })} />` : busy ? html`<p>asking…</p>` : why ? html`<p class="bad" role="alert">${why}</p>` : !answer ? html`<p class="dim">Answers come here. The address of this page is the question: share it. Whoever opens the link sees the question, and runs it by a click.</p>` : html`
         <p id="answer"><b>${answer.records.length}</b> rows in ${answer.ms.toFixed(0)} ms${answer.truncated ? html`, <span class="hot">cut: ${answer.truncated}</span>` : ""}${answer.proof ? html`, ${proved(answer.proof)}` : ""}
           ${" "}<button type="button" onClick=${save}>Save</button>
           ${" "}<label><input type="checkbox" checked=${every > 0} onChange=${(e) => go("ask", { kind, q: text, ...(e.target.checked ? { every: "5" } : {}) })} /> again every 5 s</label>

@@ -1,5 +1,6 @@
 // Live: the tree of keys, and one key closely.
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact.js";
+import { Held } from "./address.js";
 import * as bus from "./bus.js";
 import { brief, decode, timeOf } from "./decode.js";
 import { Guard, MOST_CHUNKS, MOST_TEXT } from "./checked.js";
@@ -97,7 +98,7 @@ const above = (key) => chunksOf(key).slice(0, -1).map((_, i, all) => all.slice(0
 const age = (at) => { if (!at) return ""; const s = (Date.now() - at) / 1000; return s < 1 ? "now" : s < 90 ? `${Math.round(s)} s` : `${Math.round(s / 60)} min`; };
 const rate = (r) => (r < 0.05 ? "" : r < 10 ? `${r.toFixed(1)}/s` : `${Math.round(r)}/s`);
 
-export function Live({ keys, route, go }) {
+export function Live({ keys, route, own, go }) {
   const [, draw] = useState(0);
   const [open, setOpen] = useState(() => new Set(above(route.get("key") ?? "")));
   const [filter, setFilter] = useState("");
@@ -139,19 +140,19 @@ export function Live({ keys, route, go }) {
           <span class="num">${leaf ? rate(leaf.rate) : ""}</span><span class="num">${leaf ? age(leaf.at) : ""}</span></button>`; })}
       </div>
     </section>
-    <section class="panel" aria-label="One key">${chosen ? html`<${One} key=${chosen} name=${chosen} keys=${keys} />` : html`<p class="dim">Choose a key to see its value, its history, and to publish.</p>`}</section>
+    <section class="panel" aria-label="One key">${chosen ? html`<${One} key=${chosen} name=${chosen} keys=${keys} own=${own} go=${go} />` : html`<p class="dim">Choose a key to see its value, its history, and to publish.</p>`}</section>
   </div>`;
 }
 
-/** What a sample says; where the page cannot read it, what the lake reads in it, a moment later. */
-function useDecoded(name, sample) {
+/** What a sample says; where the page cannot read it, what the lake reads in it, a moment later, if it may be asked. */
+function useDecoded(name, sample, may) {
   const [read, setRead] = useState({ now: null, before: null, why: "", table: null });
   const work = useRef({ busy: false, wish: null });
   const found = useMemo(() => (sample ? decode(sample) : null), [sample]);
   const unread = found?.kind === "hex" && found.bytes;
   useEffect(() => { setRead({ now: null, before: null, why: "", table: null }); }, [name]);
   useEffect(() => {
-    if (!unread) return;
+    if (!unread || !may) return;
     // One question at a time, about the newest sample: the lake is not asked faster than it answers.
     const state = work.current;
     state.wish = { name, found, sample };
@@ -166,8 +167,8 @@ function useDecoded(name, sample) {
       }
       state.busy = false;
     })();
-  }, [name, found]);
-  if (!unread) return { found, before: undefined, table: null };
+  }, [name, found, may]);
+  if (!unread || !may) return { found, before: undefined, table: null };
   return read.now ? { found: read.now, before: read.before, table: read.table } : { found: { ...found, why: `${found.why}; the lake: ${read.why || "asking…"}` }, before: null, table: null };
 }
 
@@ -189,7 +190,7 @@ function tree(value, old, path, chart, pad = "", room = { left: MOST_DRAWN }) {
   return html`${list ? "[" : "{"}${"\n"}${all.slice(0, 200).map(([name, part]) => html`${inner}${list ? "" : name + ": "}${tree(part, old && typeof old === "object" ? old[name] : undefined, path ? `${path}.${name}` : name, chart, inner, room)}${"\n"}`)}${all.length > 200 ? inner + "…\n" : ""}${pad}${list ? "]" : "}"}`;
 }
 
-function One({ name, keys }) {
+function One({ name, keys, own, go }) {
   const [found, setFound] = useState(null);
   const [chart, setChart] = useState(null);
   const [span, setSpan] = useState(600);
@@ -202,11 +203,13 @@ function One({ name, keys }) {
   const known = keys.keys.get(name);
   // What is too long for the stream is there when it was asked for.
   const sample = known?.sample && known.sample.cut === undefined ? known.sample : found ?? known?.sample;
-  const shown = useDecoded(name, sample);
+  const shown = useDecoded(name, sample, own);
   const before = useMemo(() => (shown.before === undefined && known?.before ? decode(known.before) : shown.before), [shown.found]);
   const kind = sample?.encoding ?? "application/json";
   const get = async (clicked) => { setUnasked(!clicked); try { const { rows } = await bus.get(name); setFound(rows[0] ?? null); setTold(rows.length ? "" : "no storage, recorder or queryable answers for this key"); } catch (error) { setTold(error.message); } };
-  useEffect(() => { if (!known?.sample || known.sample.cut !== undefined) get(false); }, [name]);
+  useEffect(() => { if (own && (!known?.sample || known.sample.cut !== undefined)) get(false); }, [name, own]);
+  // What is published is shown at once, for it calls nobody; a get does, and so does what the lake reads.
+  const held = !own && (!sample || sample.cut !== undefined || shown.found.kind === "hex");
   useEffect(() => {
     if (chart === null) return;
     let live = true;
@@ -232,6 +235,7 @@ function One({ name, keys }) {
   const publish = async (event) => { event.preventDefault(); setUnasked(false); const data = new FormData(event.target); try { await bus.put(name, data.get("value"), data.get("kind")); setTold("published"); } catch (error) { setTold(error.message); } };
   return html`<h2>${name}</h2>
     <p class="dim">${kind}${known ? `, ${known.count} samples since this page opened` : ""}${sample?.timestamp ? `, ${new Date(timeOf(sample.timestamp)).toISOString()}` : ""}</p>
+    ${held && html`<${Held} says="This key came from a link. Get its value?" press="Get it" run=${() => go("live", { key: name })} />`}
     <div id="value">${sample ? html`<${Guard} key=${name} name=${name}><${Value} found=${shown.found} before=${before} chart=${setChart} /><//>` : html`<p class="dim">no value yet</p>`}</div>
     ${chart !== null && html`<p class="chart-of"><b>${chart || "value"}</b> of the last <select aria-label="how far back" id="span" value=${String(span)} onChange=${(e) => setSpan(Number(e.target.value))}>${Object.entries(SPANS).map(([words, s]) => html`<option value=${s}>${words}</option>`)}</select> <span class="dim">${old ? old.by : "looking…"}</span></p><${Chart} series=${series} />`}
     <h3>Do</h3>

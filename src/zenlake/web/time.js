@@ -1,5 +1,6 @@
 // Time: the tree as it was at an instant.
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
+import { Held } from "./address.js";
 import * as bus from "./bus.js";
 import { record, records, text, texts } from "./checked.js";
 import { brief, timeOf } from "./decode.js";
@@ -54,17 +55,17 @@ function oneByOne(ask, give, fail) {
   };
 }
 
-export function Time({ route, go }) {
+export function Time({ route, own, go }) {
   const span = Number(route.get("span") || 600), key = route.get("key") || "**";
   const [end, setEnd] = useState(Date.now());
   const at = Number(route.get("at") || end);
   const [found, setFound] = useState(null), [why, setWhy] = useState("");
   const [look] = useState(() => oneByOne(past, (one) => { setFound(one); setWhy(""); }, (error) => setWhy(error.message)));
-  useEffect(() => { look(key, at, span); }, [key, at, span]);
+  useEffect(() => { if (own) look(key, at, span); }, [key, at, span, own]);
   const [status, setStatus] = useState(null);
   useEffect(() => { bus.status().then(setStatus).catch(() => {}); }, []);
   const [marked, setMarked] = useState([]);
-  useEffect(() => { let live = true; marks(end - span * 1000, end).then((list) => live && setMarked(list)).catch(() => {}); return () => { live = false; }; }, [end, span]);
+  useEffect(() => { if (!own) return; let live = true; marks(end - span * 1000, end).then((list) => live && setMarked(list)).catch(() => {}); return () => { live = false; }; }, [end, span, own]);
   const set = (more) => go("time", { key, span: String(span), at: String(at), ...more });
   const iso = new Date(at).toISOString();
   return html`<div class="card">
@@ -77,7 +78,7 @@ export function Time({ route, go }) {
       ${marked.length > 0 && html`<p class="dim">${marked.filter((one) => one.kind === "gap").length} gaps and ${marked.filter((one) => one.kind === "alert").length} alerts in this span; click a mark to go there.</p>`}
       <p class="dim">Replay from here, at four times the pace, beside what is live: <code id="replay">${replayLine(key, iso, status)}</code> <button type="button" onClick=${() => navigator.clipboard?.writeText(document.getElementById("replay").textContent)}>Copy</button></p></div>
     <div class="card" style="margin-top:.8rem">
-      ${why ? html`<p class="bad" role="alert">${why}</p>` : !found ? html`<p>looking…</p>` : found.rows.length === 0 ? html`<p>Nothing is remembered of that time. <code>zenlake up</code> records all that is published; a storage with <code>history: "all"</code> does too.</p>` : html`
+      ${!own ? html`<${Held} says="This question came from a link. Run it?" question=${`${key} at ${iso}`} press="Run it" run=${() => set({})} />` : why ? html`<p class="bad" role="alert">${why}</p>` : !found ? html`<p>looking…</p>` : found.rows.length === 0 ? html`<p>Nothing is remembered of that time. <code>zenlake up</code> records all that is published; a storage with <code>history: "all"</code> does too.</p>` : html`
       <p role="status">${found.rows.length} keys as they were, by ${found.by}${found.truncated ? html`, <span class="hot">cut: ${found.truncated}</span>` : ""}</p>
       <table id="past"><thead><tr><th>key</th><th>value</th><th>since</th></tr></thead><tbody>${found.rows.sort((a, b) => a.key.localeCompare(b.key)).slice(0, 1000).map((row) => html`<tr><td>${row.key}</td><td>${brief(row)}</td><td>${row.timestamp ? new Date(timeOf(row.timestamp)).toISOString() : ""}</td></tr>`)}</tbody></table>`}</div>`;
 }
