@@ -138,3 +138,11 @@ def test_keys_that_begin_with_what_was_typed_are_offered_first(page: Path) -> No
     keys = [f"other/{n}" for n in range(900)] + ["robot/1/pose", "a/robot/1"]
     assert call(page, "ask.js", "suggested", keys, "robot/1") == ["robot/1/pose", "a/robot/1"]
     assert len(call(page, "ask.js", "suggested", keys, "")) == 50
+
+
+def test_what_comes_from_outside_is_parsed_at_one_place() -> None:
+    for file in PAGE.glob("*.js"):
+        text = file.read_text("utf-8")
+        if file.name != "checked.js":
+            assert "JSON.parse(" not in text, file
+            assert ".json()" not in text, file

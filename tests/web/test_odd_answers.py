@@ -42,13 +42,24 @@ NODE = {
     "ref": None,
 }
 VNODE = {**NODE, "__proto__": None, "constructor": None}
-PLACED = {
-    "zid": "aa11", "sessions": [], "metadata": {"name": VNODE}, "keys": [VNODE, {"key": VNODE}],
-    "sources": [VNODE, {"source": VNODE, "missing": VNODE}], "columns": [VNODE, {"name": VNODE}],
-    "sql": SCRIPTS[0], "name": VNODE, "state": VNODE, "rows": [VNODE, {"a": VNODE}], "proof": 5,
-    "changes": [VNODE], "neighbours": [5, {"zid": 5, "ingress": 5, "goes_to": 5}],
-    "publishers": [None],
-}  # fmt: skip
+#: One that claims to have been drawn before, and has no type: it is an element at its first sight.
+BARE = {"__b": 5, "props": {"dangerouslySetInnerHTML": {"__html": "<h1>your token?</h1><mark>"}}}
+
+
+def placed(node: dict[str, Any]) -> dict[str, object]:
+    """An answer with a virtual node in each place that the page draws."""
+    return {
+        "zid": "aa11", "sessions": [], "metadata": {"name": node}, "keys": [node, {"key": node}],
+        "sources": [node, {"source": node, "missing": node}], "columns": [node, {"name": node}],
+        "sql": SCRIPTS[0], "name": node, "state": node, "rows": [node, {"a": node}], "proof": 5,
+        "changes": [node], "neighbours": [5, {"zid": 5, "ingress": 5, "goes_to": 5}],
+        "publishers": [None], "totals": {"healed": node, "unprovable_rows": node},
+        "kind": node, "count": node, "user": node, "peer": node, "key": node, "reason": node,
+        "last_seconds_ago": node, "whatami": node, "rights": node, "why": node,
+    }  # fmt: skip
+
+
+PLACED = placed(VNODE)
 ODD: dict[str, object] = {
     "a number": 5,
     "null": None,
@@ -63,6 +74,8 @@ ODD: dict[str, object] = {
         "columns": [None, 5], "rows": [None, 5, "x"], "sql": "SELECT", "name": 5, "changes": [None],
     },
     "objects for texts": PLACED,
+    "nodes without a type": placed(BARE),
+    "nodes in a view": {**placed(BARE), "name": "odd", "state": "running"},
     "a huge text": {"zid": "z" * 300_000, "sql": "s" * 300_000, "rows": [{"a": "r" * 300_000}]},
     "__proto__": {"__proto__": {"zid": "aa14"}, "zid": "aa15", "rows": [{"__proto__": 5}]},
 }  # fmt: skip
@@ -139,15 +152,19 @@ def nothing_ran(driver: Browser) -> Iterator[None]:
     driver.errors()
 
 
-FOREIGN = """
-return [...document.querySelectorAll('#app img, #app script, #app iframe, #app svg [onload]')]
-  .filter((one) => !one.src.startsWith('blob:')).map((one) => one.outerHTML);
+#: Names of elements that the page draws itself.
+DRAWN = """
+a b button canvas circle code datalist details div form g h1 h2 h3 header input label li line main
+nav option output p pre section select span summary svg table tbody td text textarea th thead tr ul
 """
+ELEMENTS = "return [...document.querySelectorAll('#app *')].map((one) => one.localName)"
 LINKS = "return [...document.querySelectorAll('a')].map((one) => one.protocol)"
 
 
 def clean(driver: Browser) -> None:
-    assert driver.js(FOREIGN) == []
+    names = driver.js(ELEMENTS)
+    assert set(names) <= set(DRAWN.split())
+    assert names.count("h1") == 1
     assert set(driver.js(LINKS)) <= {"http:"}
 
 
@@ -171,7 +188,9 @@ def some(names: dict[str, Any], day: set[str]) -> list[Any]:
     return [pytest.param(name, marks=() if name in day else NIGHTLY) for name in names]
 
 
-@pytest.mark.parametrize("name", some(ODD, {"numbers for lists", "objects for texts"}))
+@pytest.mark.parametrize(
+    "name", some(ODD, {"numbers for lists", "objects for texts", "nodes without a type"})
+)
 def test_an_odd_answer_spoils_no_view(
     driver: Browser, bus: zenlake.Session, stranger: Stranger, name: str
 ) -> None:
@@ -205,6 +224,26 @@ def test_an_odd_answer_spoils_no_view(
     view(driver, "live")
     driver.shows("Find a key")
     assert driver.errors() == []
+
+
+@pytest.mark.parametrize("node", [BARE, VNODE], ids=["without a type", "with one"])
+def test_events_whose_fields_are_nodes_are_rows_of_text(
+    driver: Browser, bus: zenlake.Session, stranger: Stranger, node: dict[str, Any]
+) -> None:
+    stranger.says(json.dumps([node, placed(node)]).encode())
+    driver.open(f"{url_of(bus)}/#/health")
+    driver.until(lambda: driver.js(EVENTS) >= 2, "two rows of events")
+    clean(driver)
+    # What was drawn before is not what is drawn for the first time.
+    stranger.says(json.dumps([node, placed(node), node]).encode())
+    driver.until(lambda: driver.js(EVENTS) >= 3, "three rows of events")
+    clean(driver)
+    assert driver.errors() == []
+
+
+EVENTS = """
+return document.querySelectorAll("[aria-label='Denied, refused, slow'] tbody tr").length
+"""
 
 
 def test_a_node_that_says_odd_things_of_itself_is_named(

@@ -2,13 +2,13 @@
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 import { Held, Link } from "./address.js";
 import * as bus from "./bus.js";
-import { Guard, columnsOf, isRecord, number, records as recordsOf, text as textOf } from "./checked.js";
+import { Guard, columnsOf, isRecord, number, parsed, records as recordsOf, text as textOf } from "./checked.js";
 import { brief, decode, timeOf } from "./decode.js";
 import { Chart } from "./chart.js";
 import { ViewsAndAlerts } from "./continuous.js";
 
 const SAVED = "zenlake-asked";
-const load = () => { try { return recordsOf(JSON.parse(localStorage.getItem(SAVED))).filter((one) => typeof one.q === "string"); } catch { return []; } };
+const load = () => { try { return recordsOf(parsed(localStorage.getItem(SAVED))).filter((one) => typeof one.q === "string"); } catch { return []; } };
 
 const instant = (value) => (typeof value === "string" && /^\d{4}-\d\d-\d\d[T ]/.test(value) ? Date.parse(value.replace(" ", "T")) / 1000 : null);
 

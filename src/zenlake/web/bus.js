@@ -1,5 +1,5 @@
 // The bus, as this page reaches it: over the node's WebSocket; over HTTP what is HTTP's, and all of it where no WebSocket opens.
-import { bounded, isRecord, list } from "./checked.js";
+import { isRecord, list, parsed, text } from "./checked.js";
 import { Denied, Remote } from "./remote.js";
 
 let token = sessionStorage.getItem("zenlake-token") || "";
@@ -64,10 +64,10 @@ async function over(socket, http) {
 
 // ------------------------------------------------------------------------- asking and publishing
 
-export const status = async () => { const found = bounded(await (await ask("/status")).json()); if (!isRecord(found)) throw new Error("odd answer from /status"); return found; };
+export const status = async () => { const found = parsed(await (await ask("/status")).text()); if (!isRecord(found)) throw new Error("odd answer from /status"); return found; };
 
 /** Rows of an answer over HTTP, as far as they are rows. */
-const rowsOf = (found) => list(found).filter((row) => isRecord(row) && typeof row.key === "string").map((row) => ({ ...row, value: row.value === undefined ? null : bounded(row.value) }));
+const rowsOf = (json) => list(parsed(json)).filter((row) => isRecord(row) && typeof row.key === "string").map(({ key, value, encoding, timestamp }) => ({ key, value: value ?? null, encoding: text(encoding), timestamp: text(timestamp) || null }));
 
 /** What a lake answers is HTTP's: it takes its time, is large, and is what a download gives too. */
 const ofHttp = (key) => key.startsWith("@lake/");
@@ -79,7 +79,7 @@ export async function get(key, parameters = "", body = undefined, signal = undef
   const http = async () => {
     const url = path(key) + (parameters ? "?" + encodeURIComponent(parameters) : "");
     const response = await ask(url, body === undefined ? { signal } : { method: "POST", body, signal, headers: { "content-type": "text/plain" } });
-    return { rows: rowsOf(await response.json()), truncated: response.headers.get("zenlake-truncated") };
+    return { rows: rowsOf(await response.text()), truncated: response.headers.get("zenlake-truncated") };
   };
   const socket = (to) => to.get(key.replace(/^@\/local(?=\/|$)/, `@/${to.zid}`), { parameters, payload: body === undefined ? undefined : bytes(body), signal });
   const answer = await (ofHttp(key) ? http() : over(socket, http));
@@ -99,9 +99,9 @@ export async function remove(key) {
 /** What a lake reads in the payload of a sample: {rows, table}. */
 export async function decoded(key, bytes, encoding) {
   const response = await ask(path(`@lake/decode/${key}`), { method: "POST", body: bytes, headers: { "content-type": encoding } });
-  const [row] = rowsOf(await response.json());
+  const [row] = rowsOf(await response.text());
   if (!row) throw new Error("no lake runs here that could read it: `zenlake up` starts one");
-  if (row.key === "ERROR") throw new Error(row.value?.error ?? "the lake cannot read it");
+  if (row.key === "ERROR") throw new Error(text(row.value?.error, "the lake cannot read it"));
   if (!isRecord(row.value) || !Array.isArray(row.value.rows)) throw new Error("odd answer from the lake");
   return { rows: row.value.rows, table: typeof row.value.table === "string" ? row.value.table : null };
 }
@@ -163,7 +163,7 @@ async function events(key, cut, on, signal, began) {
         else if (line.startsWith("data: ")) data = line.slice(6);
       }
       if (!data) continue;
-      const found = bounded(JSON.parse(data));
+      const found = parsed(data);
       if (kind === "SKIPPED") on.skipped(found.skipped ?? 0);
       else on.event({ ...found, deleted: kind === "DELETE" });
     }

@@ -6,14 +6,17 @@ export const MOST_DEPTH = 60, MOST_TEXT = 100_000;
 /** The most chunks of a key that are levels of a tree; the others are one. */
 export const MOST_CHUNKS = 64;
 
-/** A value that was just parsed, cut where it is too deep or a text in it too long. */
+/** The value of a JSON text: everything that comes from outside comes through here or, if it was no JSON, through `bounded`. */
+export const parsed = (json) => bounded(JSON.parse(json));
+
+/** A value that was just parsed, cut where it is too deep or a text in it too long, and not to be mistaken for an element. */
 export function bounded(value, depth = 0) {
   if (typeof value === "string") return value.length > MOST_TEXT ? `${value.slice(0, MOST_TEXT)}… (${value.length} characters)` : value;
   if (value === null || typeof value !== "object") return value;
   if (depth >= MOST_DEPTH) return "… (nested too deep)";
   for (const name of Object.keys(value)) assign(value, name, bounded(value[name], depth + 1));
-  // Preact takes an object that it has seen as a child before, by `__b`, for an element of that `type`.
-  if (Object.hasOwn(value, "type")) Object.defineProperty(value, "__b", { value: 0, writable: false });
+  // Preact takes an object with a `__b` above 0 for an element, with whatever `type` and `props` it has, and writes `__b` where there is none.
+  if (!Array.isArray(value)) Object.defineProperty(value, "__b", { value: 0, writable: false, enumerable: false });
   return value;
 }
 

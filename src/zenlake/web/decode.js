@@ -1,6 +1,6 @@
 // Values as people read them: JSON, CBOR, text, numbers, images, and hex with the reason.
 
-import { assign, bounded } from "./checked.js";
+import { assign, bounded, parsed } from "./checked.js";
 import { JSONS, TEXTS } from "./remote.js";
 
 export const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -87,7 +87,7 @@ export function decode(sample) {
   const text = (() => { try { return new TextDecoder("utf-8", { fatal: true }).decode(bytes); } catch { return null; } })();
   if (text !== null && !/[\x00-\x08\x0e-\x1f]/.test(text)) {
     const inner = text.trim();
-    if (/^[[{"\d-]/.test(inner)) { try { return { kind: "json", value: bounded(JSON.parse(inner)) }; } catch { /* text then */ } }
+    if (/^[[{"\d-]/.test(inner)) { try { return { kind: "json", value: parsed(inner) }; } catch { /* text then */ } }
     return { kind: "text", text };
   }
   return { kind: "hex", bytes, text: hex(bytes), why: `the encoding ${encoding} says nothing that this page can read` };

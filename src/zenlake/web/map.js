@@ -64,7 +64,7 @@ export function verdict(pages, from, to) {
     }
     const lost = drops({ stats: { dropped: one.dropped } });
     if (lost && (!to || one.zid === to)) told.push(["hot", `dropped on the way to ${text(one.zid).slice(0, 8)}: ${lost} since its session opened`]);
-    if (from && to && one.zid === from) told.push(list(one.goes_to).some((goal) => (goal?.zid ?? goal) === to) || pages.some((page) => page.zid === to) ? ["good", "route: samples pass"] : ["hot", `route: ${page.whatami} ${text(page.zid).slice(0, 8)} passes them on to ${list(one.goes_to).map((goal) => text(goal?.zid ?? goal).slice(0, 8)).join(", ") || "nobody"}`]);
+    if (from && to && one.zid === from) told.push(list(one.goes_to).some((goal) => (goal?.zid ?? goal) === to) || pages.some((page) => page.zid === to) ? ["good", "route: samples pass"] : ["hot", `route: ${text(page.whatami)} ${text(page.zid).slice(0, 8)} passes them on to ${list(one.goes_to).map((goal) => text(goal?.zid ?? goal).slice(0, 8)).join(", ") || "nobody"}`]);
   }
   return told;
 }

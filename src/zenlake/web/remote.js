@@ -1,6 +1,6 @@
 // The remote API over one WebSocket, as zenoh-ts speaks it, as far as this page needs it.
 
-import { bounded } from "./checked.js";
+import { parsed } from "./checked.js";
 
 export const ENCODINGS = [
   "zenoh/bytes", "zenoh/string", "zenoh/serialized", "application/octet-stream", "text/plain",
@@ -94,7 +94,7 @@ export class Sample {
   get value() { return (this.#value ??= this.#read()); }
   #read() {
     if (!this.payload.length) return null;
-    if (JSONS.includes(this.encoding)) { try { return bounded(JSON.parse(decoder.decode(this.payload))); } catch { return base64(this.payload); } }
+    if (JSONS.includes(this.encoding)) { try { return parsed(decoder.decode(this.payload)); } catch { return base64(this.payload); } }
     if (TEXTS.includes(this.encoding)) { try { return new TextDecoder("utf-8", { fatal: true }).decode(this.payload); } catch { return base64(this.payload); } }
     return base64(this.payload);
   }

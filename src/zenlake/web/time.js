@@ -28,7 +28,7 @@ const GAPS = "SELECT g.key AS key, g.x[0] AS first, g.x[1] AS last, max(s.time) 
 async function marks(from, to) {
   const found = [];
   const gaps = await bus.get("@lake/sql", "_as=json", GAPS).catch(() => ({ rows: [] }));
-  for (const row of gaps.rows) for (const one of records(row.value)) found.push({ at: Date.parse(one.at), kind: "gap", text: `${one.key}: ${one.first} to ${one.last} missing` });
+  for (const row of gaps.rows) for (const one of records(row.value)) found.push({ at: Date.parse(text(one.at)), kind: "gap", text: `${text(one.key)}: ${text(one.first)} to ${text(one.last)} missing` });
   // Alerts are published like everything else, so whoever remembers samples remembers them.
   const alerts = await bus.get("alert/**", `_time=[${new Date(from).toISOString()}..${new Date(to).toISOString()}]`).catch(() => ({ rows: [] }));
   for (const row of alerts.rows) if (row.key !== "ERROR" && row.timestamp) found.push({ at: timeOf(row.timestamp), kind: "alert", text: `alert ${row.key.split("/").slice(1).join(" ")}` });
