@@ -356,6 +356,30 @@ def test_scripts_in_keys_and_payloads_are_texts(driver: Browser, bus: zenlake.Se
     assert driver.errors() == []
 
 
+def test_a_key_that_climbs_to_another_asks_for_no_other(
+    driver: Browser, bus: zenlake.Session
+) -> None:
+    asked_for: list[str] = []
+
+    def note(query: zenlake.Query) -> None:
+        with query:
+            asked_for.append(str(query.key_expr))
+
+    key = "../../climbed/x"
+    # The page gives a lake what it cannot read: /@lake/decode/<key> would be /climbed/x.
+    bus.put(key, b"\xff\x00", encoding="my/own")
+    with bus.declare_queryable("climbed/**", note):
+        driver.open(f"{url_of(bus)}/#/map")
+        asked(driver, "live", key=key)
+        driver.shows("the lake: ")
+        driver.until(lambda: "asking…" not in driver.text(), "what the lake says")
+        assert asked_for == []
+        assert "'..'" in driver.text()
+        asked(driver, "ask", kind="get", q=key)
+        driver.shows("1 rows in")
+        assert asked_for == []
+
+
 def test_a_value_is_no_script_of_the_page(driver: Browser, bus: zenlake.Session) -> None:
     bus.put("evil/script", "window.ran.push('evil')", encoding="text/javascript")
     driver.open(f"{url_of(bus)}/#/live")

@@ -52,7 +52,7 @@ async function run(kind, text) {
     const records = answer.rows.map((row) => ({ key: row.key, value: brief(row), time: row.timestamp ? new Date(timeOf(row.timestamp)).toISOString() : null, encoding: row.encoding }));
     const numbers = answer.rows.map((row) => decode(row)).map((v) => (v.kind === "json" && typeof v.value === "number" ? v.value : null));
     if (numbers.some((n) => n !== null)) records.forEach((r, i) => { r.number = numbers[i]; });
-    return { ...answer, records, link: bus.path(key) + "?" + encodeURIComponent([parameters, "_download="].filter(Boolean).join(";")) };
+    return { ...answer, records, link: bus.hasPath(key) ? bus.path(key) + "?" + encodeURIComponent([parameters, "_download="].filter(Boolean).join(";")) : "" };
   }
   const answer = await bus.get("@lake/sql", "_as=json;_proof=true", text);
   if (!answer.rows.length) throw new Error("No lake answers here. `zenlake up` starts one; this node has none that answers SQL.");

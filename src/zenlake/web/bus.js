@@ -6,7 +6,13 @@ let token = sessionStorage.getItem("zenlake-token") || "";
 export const setToken = (text) => { token = text; sessionStorage.setItem("zenlake-token", text); };
 const headers = (more = {}) => (token ? { ...more, authorization: `Bearer ${token}` } : more);
 
-export const path = (key) => "/" + key.split("/").map(encodeURIComponent).join("/").replaceAll("%40", "@").replaceAll("%24", "$");
+/** Whether a key can be named over HTTP: browsers take the chunks `.` and `..` of an address away, however they are written, and ask for another key. */
+export const hasPath = (key) => !key.split("/").some((chunk) => chunk === "." || chunk === "..");
+
+export function path(key) {
+  if (!hasPath(key)) throw new Error(`'${key}' cannot be asked for over HTTP, whose addresses have no '.' and '..' as chunks; get it with zenlake get`);
+  return "/" + key.split("/").map(encodeURIComponent).join("/").replaceAll("%40", "@").replaceAll("%24", "$");
+}
 
 export class Refused extends Error {
   constructor(code, text) { super(text || `HTTP ${code}`); this.code = code; }
