@@ -72,6 +72,13 @@ class Browser:
     def shows(self, text: str, seconds: float = 20.0) -> float:
         return self.until(lambda: text in self.text(), f"'{text}' was not shown", seconds)
 
+    def enter(self, token: str) -> None:
+        """Say who one is, to a node that asks."""
+        self.shows("Your token")
+        self.fill("input[name=token]", token)
+        self.click("Enter")
+        self.connects()
+
     def connects(self) -> None:
         """Wait until the page hears the bus; it says `not connected` before."""
         self.until(lambda: self.js(STATE) == "connected", "connected")

@@ -1,7 +1,8 @@
 // Views and alerts: questions that the lake keeps answering; made, tried and dropped here.
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
+import { Link } from "./address.js";
 import * as bus from "./bus.js";
-import { iso, number, records, text } from "./checked.js";
+import { isRecord, iso, number, records, text } from "./checked.js";
 import { decode } from "./decode.js";
 
 const TIMES = ["never", "once", "twice"];
@@ -18,9 +19,9 @@ function Backtest({ name }) {
       setTold({ raised: records(value.changes).filter((one) => one.state === "raised") });
     }).catch((error) => setTold({ why: error.message })).finally(() => setBusy(false));
   };
-  const from = (at) => "#/time?" + new URLSearchParams({ at: String(Date.parse(at)), span: "600" });
+  const from = (at) => ({ at: String(Date.parse(text(at))), span: "600" });
   return html`<button type="button" disabled=${busy} onClick=${ask}>${busy ? "trying…" : "Back-test a day"}</button>
-    ${told?.why ? html` <span class="bad" role="alert">${told.why}</span>` : told && html` <span role="status">would have been raised ${TIMES[told.raised.length] ?? `${told.raised.length} times`}</span>${told.raised.slice(0, 20).map((one) => html` <a href=${from(one.time)}>${iso(one.time).slice(0, 19).replace("T", " ")}</a>`)}`}`;
+    ${told?.why ? html` <span class="bad" role="alert">${told.why}</span>` : told && html` <span role="status">would have been raised ${TIMES[told.raised.length] ?? `${told.raised.length} times`}</span>${told.raised.slice(0, 20).map((one) => html` <${Link} view="time" route=${from(one.time)}>${iso(text(one.time)).slice(0, 19).replace("T", " ")}<//>`)}`}`;
 }
 
 /** Takes one away when it is clicked twice: its table goes with it. */
@@ -53,22 +54,26 @@ function Create({ sql, done }) {
     ${why && html`<p class="bad" role="alert">${why}</p>`}</details>`;
 }
 
-/** What is drawn of a view or an alert. */
-const viewOf = (kind, { key, value }) => ({ kind, key, sql: value.sql, name: text(value.name, key.split("/").pop()), keys: text(value.keys) || undefined, state: text(value.state), why: text(value.why), rows: value.rows === undefined ? undefined : number(value.rows), raised: number(value.raised) });
+/** The names that a lake lets a view or an alert have. */
+const NAME = /^[a-z][a-z0-9_]{0,63}$/;
+
+/** What is drawn of the views or alerts in an answer. Who may not read every key is not told the question, how many rows there are and why one failed. */
+const viewsOf = (kind, rows) => rows.filter(({ key, value }) => key !== "ERROR" && isRecord(value) && NAME.test(text(value.name)) && text(value.state))
+  .map(({ key, value }) => ({ kind, key, name: value.name, sql: text(value.sql), state: text(value.state), why: text(value.why) || text(value.rights), rows: value.rows === undefined ? undefined : number(value.rows), raised: number(value.raised) }));
 
 /** Views and alerts that the lake keeps up to date, with how they are. */
 export function ViewsAndAlerts({ sql }) {
   const [rows, setRows] = useState([]), [looks, setLooks] = useState(0);
   useEffect(() => {
     let live = true;
-    const look = () => Promise.all(Object.entries(ROOTS).map(([kind, root]) => bus.get(`${root}/**`).then(({ rows }) => rows.filter((row) => row.key !== "ERROR" && typeof row.value?.sql === "string").map((row) => viewOf(kind, row)), () => []))).then((found) => live && setRows(found.flat()));
+    const look = () => Promise.all(Object.entries(ROOTS).map(([kind, root]) => bus.get(`${root}/**`).then(({ rows }) => viewsOf(kind, rows), () => []))).then((found) => live && setRows(found.flat()));
     look();
     const timer = setInterval(look, 5000);
     return () => { live = false; clearInterval(timer); };
   }, [looks]);
   const again = () => setLooks((n) => n + 1);
-  const how = (one) => one.why || one.rights || `${one.state}${one.rows !== undefined ? `, ${one.rows} rows` : ""}${one.raised ? `, ${one.raised} raised` : ""}`;
+  const how = (one) => one.why ? `${one.state}: ${one.why}` : `${one.state}${one.rows !== undefined ? `, ${one.rows} rows` : ""}${one.raised ? `, ${one.raised} raised` : ""}`;
   return html`${rows.length === 0 ? html`<p class="dim">No views or alerts here yet. One is made below, or with <code>zenlake lake view create NAME "SELECT …"</code>; its rows are keys on the bus.</p>` : html`
-    <div class="wider"><table id="continuous"><thead><tr><th>kind</th><th>name</th><th>question</th><th>how it is</th><th>do</th></tr></thead><tbody>${rows.map((one) => html`<tr key=${one.key}><td>${one.kind}</td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "get", q: one.keys ?? `${one.kind}/${one.name}/**` })}>${one.name}</a></td><td><a href=${"#/ask?" + new URLSearchParams({ kind: "sql", q: one.sql ?? "" })}>${(one.sql ?? "").slice(0, 160)}</a></td><td class=${one.why || one.rights ? "bad" : one.raised ? "hot" : "good"}>${how(one)}</td><td>${one.kind === "alert" && html`<${Backtest} name=${one.name} /> `}<${Drop} root=${ROOTS[one.kind]} name=${one.name} done=${again} /></td></tr>`)}</tbody></table></div>`}
+    <div class="wider"><table id="continuous"><thead><tr><th>kind</th><th>name</th><th>question</th><th>how it is</th><th>do</th></tr></thead><tbody>${rows.map((one) => html`<tr key=${one.key}><td>${one.kind}</td><td><${Link} view="ask" route=${{ kind: "get", q: `${one.kind}/${one.name}/**` }}>${one.name}<//></td><td>${one.sql ? html`<a href=${"#/ask?" + new URLSearchParams({ kind: "sql", q: one.sql })}>${one.sql.slice(0, 160)}</a>` : html`<span class="dim">hidden: it may name keys that you may not read</span>`}</td><td class=${one.why || one.state === "stopped" ? "bad" : one.raised ? "hot" : "good"}>${how(one)}</td><td>${one.kind === "alert" && html`<${Backtest} name=${one.name} /> `}<${Drop} root=${ROOTS[one.kind]} name=${one.name} done=${again} /></td></tr>`)}</tbody></table></div>`}
     <${Create} key=${sql} sql=${sql} done=${again} />`;
 }
