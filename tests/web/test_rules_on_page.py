@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import zenlake
+from tests.api.sessions import connected
 from tests.rest.conftest import plugins, router, url_of
 from tests.web.browser import Browser, start
 from zenlake.keys.readable import ReadableKeys
@@ -82,3 +83,13 @@ def test_a_user_sees_their_views_and_why_one_is_held(driver: Browser, bus: zenla
         assert "running" in listed
         assert f"stopped: {held}" in listed
         assert "hidden" in listed
+
+
+def test_the_map_says_which_rule_denies_a_key(driver: Browser, bus: zenlake.Session) -> None:
+    with connected(bus, mode='"client"') as robot:
+        driver.open(f"{url_of(bus)}/#/map")
+        driver.enter(TOKEN)
+        driver.shows(f"client {str(robot.zid())[:8]}")
+        driver.fill("input[name=key]", "hush/a")
+        driver.click("Why")
+        driver.shows(f"rule (ingress of {str(robot.zid())[:8]}, put): rule 'hush' denies it")

@@ -60,7 +60,7 @@ export function verdict(pages, from, to) {
   for (const page of pages) for (const one of records(page.neighbours)) {
     for (const [flow, who] of [["ingress", from], ["egress", to]]) {
       if (who && one.zid !== who) continue;
-      for (const [message, rule] of Object.entries(record(one[flow]))) { const text = typeof rule === "string" ? rule : JSON.stringify(rule); if (/deny|denied|false/i.test(text)) told.push(["bad", `rule (${flow} of ${text(one.zid).slice(0, 8)}, ${message}): ${text}`]); }
+      for (const [message, rule] of Object.entries(record(one[flow]))) if (record(rule).allowed === false) told.push(["bad", `rule (${flow} of ${text(one.zid).slice(0, 8)}, ${message}): ${text(rule.access, "denied")}`]);
     }
     const lost = drops({ stats: { dropped: one.dropped } });
     if (lost && (!to || one.zid === to)) told.push(["hot", `dropped on the way to ${text(one.zid).slice(0, 8)}: ${lost} since its session opened`]);
@@ -109,6 +109,6 @@ export function Map_() {
       ${chosen ? html`<${Guard} key=${chosen.id} name=${chosen.id}><h2>${chosen.kind} ${chosen.id}</h2><pre tabindex="0">${written(chosen.about ?? { note: "it shows no admin space; what its neighbours say of it", sessions: seen.links.filter((l) => l.source.id === chosen.id || l.target.id === chosen.id).map((l) => l.about) }, 2)}</pre><//>` : html`<p class="dim">Choose a node for its sessions, links, traffic and drops.</p>`}
       <h3>Why does a key flow, or not?</h3>
       <form onSubmit=${ask}><label class="wide">Key<input name="key" required /></label>${choice("from")}${choice("to")}<button>Why</button></form>
-      ${reasons && (reasons.length ? html`<ul id="why">${reasons.map(([how, text]) => html`<li class=${how}>${text}</li>`)}</ul>` : html`<p>no node answers</p>`)}
+      ${reasons && (reasons.length ? html`<ul id="why">${reasons.map(([how, said]) => html`<li class=${how}>${said}</li>`)}</ul>` : html`<p>no node answers</p>`)}
     </section></div>`;
 }
