@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from zenlake.errors import DecodeError
 from zenlake.supervise.openmetrics import openmetrics
+from zenlake.supervise.plan import Plan
+from zenlake.supervise.reports import Reports
 from zenlake.supervise.screen import amount, line, screen, span
 from zenlake.supervise.status import Health, JournalReport, LakeReport, PartStatus, Room, Status
 from zenlake.supervise.status_alerts import StatusAlerts
@@ -104,6 +107,27 @@ def test_a_lake_that_is_not_connected_is_not_well_everywhere() -> None:
     assert words(alerts, back) == "the lake is connected to its router"
     assert "zenlake_healthy 1\n" in openmetrics(back)
     assert "zenlake_lake_connected 1\n" in openmetrics(back)
+
+
+def test_a_lake_that_is_minutes_behind_or_has_a_table_that_stopped_is_not_well() -> None:
+    soon = status(lake=LakeReport(state="running", behind=51_470, late_seconds=119.0))
+    assert soon.health is Health.WELL
+    late = status(lake=LakeReport(state="running", behind=51_470, late_seconds=362.0))
+    assert (late.health, late.alive) == (Health.UNWELL, True)
+    assert late.reasons == [
+        "the lake is 6 min behind the journal: 51,470 rows are not in its tables"
+    ]
+    stopped = status(lake=LakeReport(state="running", stopped={"pose": "No space left"}))
+    assert stopped.reasons == ["the table 'pose' stopped: No space left"]
+
+
+def test_how_late_a_lake_is_goes_on_while_it_dies_and_starts_again() -> None:
+    reports = Reports(Plan(Path("/fleet"), "fleet", ["router"]), {}, {}, 0.0)
+    assert reports._late(10.0, durable=100, behind=100) == 0.0
+    # It was killed before each commit, and the journal grew.
+    assert reports._late(100.0, durable=900, behind=900) == 90.0
+    assert reports._late(370.0, durable=5000, behind=4500) == 270.0
+    assert reports._late(380.0, durable=5000, behind=0) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zenlake import __version__
+from zenlake.lake.ingest.freshness import Freshness
 from zenlake.lake.model.status import LakeStatus
 from zenlake.supervise.child import Child
 from zenlake.supervise.parts import State, SupervisedPart
@@ -63,6 +64,8 @@ class Reports:
         #: Where the router serves HTTP and the page, if it does.
         self.page = ""
         self._rows, self._bytes = _Rate(), _Rate()
+        #: What the journal had and the lake had, kept here since a lake may die again and again.
+        self._lateness = Freshness()
 
     def status(self, now: float, monitor: ResourceMonitor | None, lines: Iterable[Line]) -> Status:
         """How everything is at this moment; `lines`: what was told to people."""
@@ -90,7 +93,13 @@ class Reports:
             journal.size = disk.journal
         if LAKE in self._parts:
             status.lake = self._lake(None if monitor is None else monitor.lake, journal.durable)
+            status.lake.late_seconds = self._late(now, journal.durable, status.lake.behind)
         return status
+
+    def _late(self, now: float, durable: int, behind: int) -> float:
+        """Return how long the oldest row that the journal has and the lake lacks has waited."""
+        self._lateness.seen(now, (durable,))
+        return self._lateness.waits(now, (durable - behind,))
 
     def _part_statuses(self, now: float, monitor: ResourceMonitor | None) -> list[PartStatus]:
         statuses = []
@@ -193,6 +202,7 @@ class Reports:
             size=seen.bytes_total,
             error=seen.error or "",
             problems=list(seen.problems),
+            stopped={table.name: table.stopped for table in seen.tables if table.stopped},
             connected=None if bus is None else bus.connected,
             connected_since=None if bus is None else bus.since,
             not_connected="" if bus is None else bus.reason,

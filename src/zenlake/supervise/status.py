@@ -19,6 +19,9 @@ __all__ = ["Health", "JournalReport", "LakeReport", "PartStatus", "Room", "Statu
 SOON: Final = 86400.0
 """A disk that is full in less than this many seconds is told."""
 
+LATE_SECONDS: Final = 120.0
+"""A lake whose tables lack rows that are older than this is not well."""
+
 
 class Health(StrEnum):
     """How the service is."""
@@ -84,6 +87,8 @@ class LakeReport:
     rows: int = 0
     #: Rows that are durable in the journal and not yet in the tables.
     behind: int = 0
+    #: How long the oldest of them has waited, in seconds, whatever the lake was doing meanwhile.
+    late_seconds: float = 0.0
     #: How long ago all that was durable then was in the tables, in seconds.
     freshness: float | None = None
     quarantine: int = 0
@@ -99,12 +104,30 @@ class LakeReport:
     size: int = 0
     error: str = ""
     problems: list[str] = field(default_factory=list)
+    #: Why tables do not go on, by their names; the others do.
+    stopped: dict[str, str] = field(default_factory=dict)
     #: Whether it is connected to its router; None: it has not said so, or is on no bus.
     connected: bool | None = None
     #: Since when it is, or is not; seconds since 1970.
     connected_since: float | None = None
     #: Why it is not; empty before the first try has ended.
     not_connected: str = ""
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return why the lake is not well, in words; empty if it is."""
+        reasons: list[str] = []
+        if self.state == "retrying":
+            reasons.append(f"the lake does not get on: {self.error}")
+        if self.connected is False and self.not_connected:
+            reasons.append(f"the lake is not connected to its router: {self.not_connected}")
+        if self.late_seconds > LATE_SECONDS:
+            reasons.append(
+                f"the lake is {self.late_seconds / 60:.0f} min behind the journal: {self.behind:,} "
+                "rows are not in its tables"
+            )
+        reasons += [f"the table '{name}' stopped: {why}" for name, why in self.stopped.items()]
+        return reasons
 
 
 @dataclass(slots=True)
@@ -157,10 +180,8 @@ class Status:
             reasons.append(f"nothing is recorded: {self.journal.failure}")
         if self.journal.disk_full:
             reasons.append("the disk is full: publishers are held up until there is room")
-        if self.lake is not None and self.lake.state == "retrying":
-            reasons.append(f"the lake does not get on: {self.lake.error}")
-        if self.lake is not None and self.lake.connected is False and self.lake.not_connected:
-            reasons.append(f"the lake is not connected to its router: {self.lake.not_connected}")
+        if self.lake is not None:
+            reasons += self.lake.reasons
         return reasons + self.troubles
 
     @property

@@ -32,6 +32,11 @@ class Freshness:
 
     def reached(self, now: float, ends: Sequence[int]) -> float:
         """Every table has all up to here: gives how long the oldest row waited, or waits now."""
+        waits = self.waits(now, ends)
+        return max(waits, self._last)
+
+    def waits(self, now: float, ends: Sequence[int]) -> float:
+        """Every table has all up to here: return how long the oldest other row waits now, or 0."""
         waited: float | None = None
         while self._seen and all(
             has >= end for has, end in zip(ends, self._seen[0][1], strict=False)
@@ -40,5 +45,4 @@ class Freshness:
             waited = now - at if waited is None else waited
         if waited is not None:
             self._last = waited
-        waits = now - self._seen[0][0] if self._seen else 0.0
-        return max(waits, self._last)
+        return now - self._seen[0][0] if self._seen else 0.0
