@@ -47,7 +47,7 @@ def read(rows: int, payload: int, rounds: int) -> dict[str, list[float]]:
         spark = spark_session("bench", "local[2]")
         zenoh = spark.read.format("zenoh")
         zenoh.load(journal).write.parquet(parquet)
-        some = "key,timestamp,offset"
+        some = "key,time,offset"
         reads: dict[str, Callable[[], DataFrame]] = {
             "journal": lambda: zenoh.load(journal),
             "parquet": lambda: spark.read.parquet(parquet),
