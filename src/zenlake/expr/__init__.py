@@ -16,6 +16,7 @@ tree       the nodes, and how they read as SQL
 parse      from text to tree
 record     fields of JSON objects, and of CDR with a declared type
 closure    a tree as a function of one sample
+pruning    which groups of rows a tree rules out, by their least and greatest values; needs pyarrow
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ are true, false or, where a value is missing or two of different kinds are compa
 SQL: `NOT` of unknown is unknown, and only what is true is selected. Numbers are 64-bit floats.
 
 What a tree means for one sample is in `expr/closure`; a test compares that with Spark SQL. Which
-files of a table may have rows that it is true of is in `lake/table/pruning`.
+files of a table and segments of a journal may have rows that it is true of is in `expr/pruning`.
 """
 
 from __future__ import annotations
