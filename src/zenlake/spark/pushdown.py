@@ -1,20 +1,22 @@
 """What of a WHERE clause the journal can decide by itself.
 
 Spark hands over the parts of a condition that are joined by AND. Those about `key`, `time`,
-`offset`, `partition` and `hlc` narrow the read; whole segments are left out for them. What is
-decided here exactly is not asked of Spark again; the rest stays with Spark.
+`offset`, `partition` and `hlc` become conditions of one tree (`expr/tree`), and all else follows
+from the tree: which partitions and segments are left out (`expr/pruning`), what a scan asks the
+journal for (`ScanRequest.of`), and which rows of a batch are given. A part that is applied to every
+row here is not asked of Spark again; the rest stays with Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.datasource import (
     EqualNullSafe,
     EqualTo,
@@ -29,15 +31,109 @@ from pyspark.sql.datasource import (
 )
 
 from zenlake.errors import KeyExprError
+from zenlake.expr import tree
+from zenlake.expr.pruning import may_hold
+from zenlake.expr.tree import And, Comparison, Field, Literal, Moment, Node, fields_of
 from zenlake.keys import KeyExpr
 
-__all__ = ["EVERYTHING", "NumberRange", "Wanted", "narrow"]
+if TYPE_CHECKING:
+    from zenlake.journal.disk.segment import Segment
+
+__all__ = [
+    "ALWAYS",
+    "EVERYTHING",
+    "NumberRange",
+    "ScanRequest",
+    "condition_of",
+    "is_applied",
+    "partitions_meeting",
+    "segments_meeting",
+]
 
 #: Columns of which no row is null.
-NEVER_NULL = frozenset({"key", "value", "encoding", "kind", "time", "timestamp", "hlc", "offset"})
-#: The columns of a sample's own time: `timestamp` is what 0.1 called it.
-TIMES = frozenset({"time", "timestamp"})
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NEVER_NULL: Final = frozenset(
+    {"key", "value", "encoding", "kind", "time", "timestamp", "hlc", "offset"}
+)
+#: The columns that conditions are made of; `timestamp` is what 0.1 called the time.
+FIELDS: Final = {
+    **{name: Field(name) for name in ("key", "time", "offset", "partition", "hlc")},
+    "timestamp": Field("time"),
+}
+#: What is true of every row.
+ALWAYS: Final = And(())
+_PAST_LONG: Final = 1 << 63
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_OPERATORS: Final[dict[type[Filter], str]] = {
+    EqualTo: "=",
+    EqualNullSafe: "=",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+}
+#: By operator: where the whole numbers begin and end (exclusive) that compare so with zero.
+_ENDS: Final[dict[str, tuple[int | None, int | None]]] = {
+    "=": (0, 1),
+    ">": (1, None),
+    ">=": (0, None),
+    "<": (None, 0),
+    "<=": (None, 1),
+}
+
+
+# --- from Spark's filters to the tree -----------------------------------------------------------
+
+
+def condition_of(filter: Filter) -> Node | None:
+    """Return a filter of Spark as a condition; None if the journal knows nothing of it."""
+    match filter:
+        case IsNotNull(attribute=(name,)) if name in NEVER_NULL:
+            return ALWAYS
+        case StringStartsWith(attribute=("key",), value=str(prefix)):
+            return tree.starts_with(FIELDS["key"], prefix)
+        case In(attribute=(name,), value=values) if name in FIELDS:
+            terms = [_term(FIELDS[name], value) for value in values if value is not None]
+            known = tuple(term for term in terms if term is not None)
+            return tree.In(FIELDS[name], known) if known and len(known) == len(terms) else None
+        case (
+            EqualTo(attribute=(name,), value=value)
+            | EqualNullSafe(attribute=(name,), value=value)
+            | GreaterThan(attribute=(name,), value=value)
+            | GreaterThanOrEqual(attribute=(name,), value=value)
+            | LessThan(attribute=(name,), value=value)
+            | LessThanOrEqual(attribute=(name,), value=value)
+        ) if name in FIELDS:
+            term = _term(FIELDS[name], value)
+            if term is not None:
+                return Comparison(FIELDS[name], _OPERATORS[type(filter)], term)
+    return None
+
+
+def _term(field: Field, value: object) -> Literal | Moment | None:
+    """Return a value of Spark as the column has it; None if that is of another kind."""
+    match field.name, value:
+        case "key", str():
+            return Literal(value)
+        case "time", datetime() if value.tzinfo is not None:
+            since = value - EPOCH
+            seconds = since.days * 86_400 + since.seconds
+            return Moment(seconds * 1_000_000 + since.microseconds, value.isoformat())
+        case "offset" | "partition" | "hlc", int() if (
+            type(value) is int and -_PAST_LONG <= value < _PAST_LONG
+        ):
+            return Literal(value)
+    return None
+
+
+def is_applied(condition: Node) -> bool:
+    """Return whether a read applies a condition to each of its rows, so that Spark need not."""
+    match condition:
+        case Comparison(left=Field(name="time" | "offset")):
+            return True
+    return fields_of(condition) <= {"key"} or fields_of(condition) <= {"partition"}
+
+
+# --- from the tree to what is read --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +143,26 @@ class NumberRange:
     low: int | None = None
     high: int | None = None
 
-    def also(self, low: int | None, high: int | None) -> NumberRange:
-        """The numbers that are in this span and between those as well."""
-        if self.low is not None:
-            low = self.low if low is None else max(low, self.low)
-        if self.high is not None:
-            high = self.high if high is None else min(high, self.high)
-        return NumberRange(low, high)
+    @classmethod
+    def of(cls, condition: Node, name: str) -> NumberRange:
+        """Return the range of a column's values, outside of which a condition is not true.
 
-    def meets(self, least: int, greatest: int) -> bool:
-        """Whether a number from `least` to `greatest`, both included, may be in it."""
-        return (self.low is None or greatest >= self.low) and (
-            self.high is None or least < self.high
-        )
+        It is exact for comparisons of the column, and any number of them joined by AND.
+        """
+        match condition:
+            case And():
+                each = [cls.of(one, name) for one in condition.nodes]
+                lows = [one.low for one in each if one.low is not None]
+                highs = [one.high for one in each if one.high is not None]
+                return cls(max(lows, default=None), min(highs, default=None))
+            case Comparison(left=Field(name=found), right=Literal() | Moment() as term):
+                number = term.micros if isinstance(term, Moment) else term.value
+                if found == name and isinstance(number, int):
+                    ends = (
+                        None if end is None else number + end for end in _ENDS[condition.operator]
+                    )
+                    return cls(*ends)
+        return cls()
 
     @property
     def pair(self) -> tuple[int | None, int | None] | None:
@@ -67,170 +170,78 @@ class NumberRange:
         return None if self == NumberRange() else (self.low, self.high)
 
 
-class Statistics(Protocol):
-    """What a segment says about its rows."""
-
-    @property
-    def keys(self) -> frozenset[str] | None:
-        """Its keys, unless there are too many."""
-
-    @property
-    def min_key(self) -> str:
-        """Its least key."""
-
-    @property
-    def max_key(self) -> str:
-        """Its greatest key."""
-
-    @property
-    def min_time(self) -> int:
-        """Its least time."""
-
-    @property
-    def max_time(self) -> int:
-        """Its greatest time."""
-
-    @property
-    def min_hlc(self) -> int:
-        """Its least `hlc`."""
-
-    @property
-    def max_hlc(self) -> int:
-        """Its greatest `hlc`."""
-
-
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which rows a read is about. All of it holds at once."""
+class ScanRequest:
+    """What to ask a journal for so that no row is missing, and what its rows still have to meet."""
 
+    #: Keys by name; None is all.
     keys: frozenset[str] | None = None
-    """Keys by name; None is all."""
-    prefix: str = ""
+    #: In microseconds since 1970.
     time: NumberRange = NumberRange()
-    hlc: NumberRange = NumberRange()
     offset: NumberRange = NumberRange()
-    partitions: frozenset[int] | None = None
+    #: What is left to be decided key by key. A key that is asked for is an expression: a row with a
+    #: wildcard in its key comes as well. Beginnings of keys are not asked for.
+    key_condition: And = ALWAYS
 
-    @property
-    def by_key(self) -> bool:
-        """Whether rows are told apart by their keys."""
-        return bool(self.prefix) or self.keys is not None
-
-    @property
-    def nothing(self) -> bool:
-        """Whether no row can fit."""
-        return self.keys == frozenset() or self.partitions == frozenset()
-
-    def meets(self, segment: Statistics) -> bool:
-        """Whether a segment may hold a row that is wanted."""
-        if not (
-            self.time.meets(segment.min_time, segment.max_time)
-            and self.hlc.meets(segment.min_hlc, segment.max_hlc)
-        ):
-            return False
-        if segment.keys is not None:
-            there = segment.keys if self.keys is None else segment.keys & self.keys
-            return any(key.startswith(self.prefix) for key in there)
-        least, greatest = segment.min_key, segment.max_key
-        if self.keys is not None:
-            return any(least <= key <= greatest for key in self.keys)
-        # Between them, or the beginning of one that is.
-        return greatest >= self.prefix and least[: len(self.prefix)] <= self.prefix
+    @classmethod
+    def of(cls, condition: Node) -> ScanRequest:
+        """Return the request of rows that a condition is true of."""
+        parts = condition.nodes if isinstance(condition, And) else (condition,)
+        of_key = tuple(one for one in parts if fields_of(one) == {"key"})
+        return cls(
+            _named(condition),
+            NumberRange.of(condition, "time"),
+            NumberRange.of(condition, "offset"),
+            And(of_key),
+        )
 
     def expressions(self, subscribed: Sequence[str] | None) -> list[str] | None:
-        """What to ask the journal for, given what the read subscribes to."""
+        """Return what to ask the journal for, given what the read subscribes to."""
         if self.keys is None:
             return None if subscribed is None else list(subscribed)
+        # What is no key expression is the key of no row.
+        keys = sorted(filter(_is_key, self.keys))
         if subscribed is None:
-            return sorted(self.keys)
+            return keys
         asked = [KeyExpr(expression) for expression in subscribed]
-        return sorted(key for key in self.keys if any(one.intersects(key) for one in asked))
+        return [key for key in keys if any(one.intersects(key) for one in asked)]
 
     def filter(self, batch: Any) -> Any:
-        """The rows of a batch whose keys are the wanted ones; the journal decided all else.
-
-        It was asked for what expressions meet, and a row may be of an expression itself.
-        """
-        if not self.by_key:
+        """Return the rows of a batch whose keys are wanted; the journal has decided all else."""
+        if not self.key_condition.nodes:
             return batch
         keys = batch.column("key")
-        fits = np.asarray(pc.starts_with(keys.dictionary, self.prefix))
-        if self.keys is not None:
-            fits = fits & np.asarray(pc.is_in(keys.dictionary, pa.array(self.keys, pa.string())))
+        fits = np.asarray(may_hold(self.key_condition, {"key": (keys.dictionary,) * 2}))
         fits = fits[np.asarray(keys.indices)]
         return batch if fits.all() else batch.filter(pa.array(fits))
 
-
-EVERYTHING = Wanted()
-
-
-def narrow(wanted: Wanted, filter: Filter) -> tuple[Wanted, bool]:
-    """The rows that fit a filter as well, and whether Spark need not look at it again."""
-    match filter:
-        case IsNotNull(attribute=(name,)):
-            return wanted, name in NEVER_NULL
-        case (
-            EqualTo(attribute=("key",), value=str(key))
-            | EqualNullSafe(attribute=("key",), value=str(key))
-        ):
-            return _keys(wanted, [key])
-        case In(attribute=("key",), value=values):
-            return _keys(wanted, list(values))
-        case StringStartsWith(attribute=("key",), value=str(prefix)):
-            return _prefix(wanted, prefix)
-        case EqualTo(attribute=("partition",), value=int(number)):
-            return _partitions(wanted, [number]), True
-        case In(attribute=("partition",), value=values):
-            return _partitions(wanted, list(values)), True
-        case (
-            EqualTo(attribute=(name,), value=value)
-            | GreaterThan(attribute=(name,), value=value)
-            | GreaterThanOrEqual(attribute=(name,), value=value)
-            | LessThan(attribute=(name,), value=value)
-            | LessThanOrEqual(attribute=(name,), value=value)
-        ):
-            return _ordered(wanted, filter, name, value)
-        case _:
-            return wanted, False
+    def wanted_of(self, segments: Iterable[Segment]) -> set[str]:
+        """Return the keys that are wanted, of those that segments list."""
+        there = self.keys
+        if there is None:
+            there = frozenset().union(*(one.keys for one in segments if one.keys is not None))
+        keys = pa.array(there, pa.string())
+        return set(keys.filter(may_hold(self.key_condition, {"key": (keys, keys)})).to_pylist())
 
 
-def _ordered(wanted: Wanted, filter: Filter, name: str, value: object) -> tuple[Wanted, bool]:
-    number = _micros(value) if name in TIMES else value
-    if type(number) is not int:
-        return wanted, False
-    low: int | None = None
-    high: int | None = None
-    if isinstance(filter, EqualTo | GreaterThanOrEqual):
-        low = number
-    if isinstance(filter, EqualTo | LessThanOrEqual):
-        high = number + 1
-    if isinstance(filter, GreaterThan):
-        low = number + 1
-    if isinstance(filter, LessThan):
-        high = number
-    if name in TIMES:
-        return replace(wanted, time=wanted.time.also(low, high)), True
-    if name == "offset":
-        return replace(wanted, offset=wanted.offset.also(low, high)), True
-    if name == "hlc":
-        # Segments are left out for it; row by row it is Spark's.
-        return replace(wanted, hlc=wanted.hlc.also(low, high)), False
-    return wanted, False
+EVERYTHING: Final = ScanRequest()
 
 
-def _micros(value: object) -> int | None:
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        return None
-    since = value - EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-
-def _keys(wanted: Wanted, values: Sequence[object]) -> tuple[Wanted, bool]:
-    named = [value for value in values if isinstance(value, str)]
-    # What is no key expression is the key of no row.
-    keys = frozenset(key for key in named if _is_key(key))
-    both = keys if wanted.keys is None else keys & wanted.keys
-    return replace(wanted, keys=both), True
+def _named(condition: Node) -> frozenset[str] | None:
+    """Return the keys by name that a row has one of if a condition is true of it; None is any."""
+    match condition:
+        case And():
+            each = [keys for one in condition.nodes if (keys := _named(one)) is not None]
+            return frozenset.intersection(*each) if each else None
+        case Comparison(left=Field(name="key"), operator="=", right=Literal(value=str(key))):
+            return frozenset({key})
+        case tree.In(field=Field(name="key"), negated=False):
+            return frozenset(
+                one.value
+                for one in condition.among
+                if isinstance(one, Literal) and isinstance(one.value, str)
+            )
+    return None
 
 
 def _is_key(text: str) -> bool:
@@ -240,15 +251,35 @@ def _is_key(text: str) -> bool:
         return False
 
 
-def _prefix(wanted: Wanted, prefix: str) -> tuple[Wanted, bool]:
-    if prefix.startswith(wanted.prefix):
-        return replace(wanted, prefix=prefix), True
-    if wanted.prefix.startswith(prefix):
-        return wanted, True
-    return replace(wanted, keys=frozenset()), True
+# --- which partitions and segments --------------------------------------------------------------
 
 
-def _partitions(wanted: Wanted, values: Sequence[object]) -> Wanted:
-    named = frozenset(value for value in values if isinstance(value, int))
-    both = named if wanted.partitions is None else named & wanted.partitions
-    return replace(wanted, partitions=both)
+def partitions_meeting(condition: Node, count: int) -> list[int]:
+    """Return the partitions, of so many, that may have a row that a condition is true of."""
+    numbers = pa.array(range(count), pa.int64())
+    may = may_hold(condition, {"partition": (numbers, numbers)})
+    wanted: list[int] = (numbers if may is None else numbers.filter(may)).to_pylist()
+    return wanted
+
+
+def segments_meeting(condition: Node, segments: Sequence[Segment]) -> list[Segment]:
+    """Return the segments that may have a row that a condition is true of."""
+    request = ScanRequest.of(condition)
+    if request.key_condition.nodes:
+        wanted = request.wanted_of(segments)
+        segments = [one for one in segments if one.keys is None or not one.keys.isdisjoint(wanted)]
+    fields = fields_of(condition)
+    bounds = {
+        name: (
+            pa.array([getattr(one, least) for one in segments], kind),
+            pa.array([getattr(one, most) for one in segments], kind),
+        )
+        for name, least, most, kind in (
+            ("key", "min_key", "max_key", pa.string()),
+            ("time", "min_time", "max_time", pa.timestamp("us", tz="UTC")),
+            ("hlc", "min_hlc", "max_hlc", pa.int64()),
+        )
+        if name in fields
+    }
+    may = may_hold(condition, bounds)
+    return [*segments] if may is None else [*compress(segments, may.to_pylist())]

@@ -10,7 +10,7 @@ from zenlake.errors import JournalGap
 from zenlake.spark.network import open_journal
 from zenlake.spark.offsets import DataLoss, Range
 from zenlake.spark.options import SourceOptions
-from zenlake.spark.pushdown import Wanted
+from zenlake.spark.pushdown import ScanRequest
 from zenlake.spark.schema import Maker
 
 __all__ = ["rows"]
@@ -22,12 +22,12 @@ def rows(
     options: SourceOptions,
     names: Sequence[str],
     piece: Range,
-    wanted: Wanted,
+    request: ScanRequest,
     subscribed: Sequence[str] | None,
 ) -> Iterator[Any]:
-    """The asked-for columns of the wanted rows in a range, batch by batch."""
+    """Return the asked-for columns of the requested rows in a range, batch by batch."""
     maker = Maker(names)
-    needed = {*maker.needed, "key"} if wanted.by_key else maker.needed
+    needed = {*maker.needed, "key"} if request.key_condition.nodes else maker.needed
     at = piece.start
     with open_journal(options) as journal:
         while True:
@@ -36,12 +36,12 @@ def rows(
                     {piece.partition: at},
                     {piece.partition: piece.end},
                     partition=piece.partition,
-                    keys=wanted.expressions(subscribed),
-                    time=wanted.time.pair,
+                    keys=request.expressions(subscribed),
+                    time=request.time.pair,
                     columns=sorted({*needed, "offset"}),
                 ):
                     at = int(batch.column("offset")[-1].as_py()) + 1
-                    kept = wanted.filter(batch)
+                    kept = request.filter(batch)
                     if kept.num_rows:
                         yield maker.batch(kept, piece.partition)
                 return

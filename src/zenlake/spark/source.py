@@ -21,12 +21,20 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from zenlake.expr.tree import And, Node, fields_of
 from zenlake.spark.live import LiveReader
 from zenlake.spark.network import absolute, open_journal
 from zenlake.spark.offsets import Range, cut
 from zenlake.spark.options import READ, STREAM, WRITE, SourceOptions
 from zenlake.spark.position import begin, end
-from zenlake.spark.pushdown import EVERYTHING, Wanted, narrow
+from zenlake.spark.pushdown import (
+    ALWAYS,
+    ScanRequest,
+    condition_of,
+    is_applied,
+    partitions_meeting,
+    segments_meeting,
+)
 from zenlake.spark.scan import rows
 from zenlake.spark.schema import checked_names, chosen_columns, schema_of
 from zenlake.spark.sink import Sink, StreamSink
@@ -83,7 +91,8 @@ class JournalReader(DataSourceReader):
         """`names`: of the columns."""
         self.options = options
         self.names = list(names)
-        self.wanted = EVERYTHING
+        #: What the journal knows of the WHERE clause.
+        self.condition = ALWAYS
         self.subscribed = options.keys()
 
     @property
@@ -94,7 +103,7 @@ class JournalReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks: ranges of offsets, without the segments that cannot hold a wanted row."""
         with open_journal(self.options) as journal:
-            ranges = [] if self.wanted.nothing else self._ranges(journal)
+            ranges = self._ranges(journal)
         pieces = self.options.count("minPartitions") or os.cpu_count() or 1
         return [InputPartition(piece) for piece in cut(ranges, pieces)]
 
@@ -103,18 +112,19 @@ class JournalReader(DataSourceReader):
         # Spark makes one task of an empty list.
         if partition.value is None:
             return iter(())
-        return rows(self.options, self.names, partition.value, self.wanted, self.subscribed)
+        request = ScanRequest.of(self.condition)
+        return rows(self.options, self.names, partition.value, request, self.subscribed)
 
     def _ranges(self, journal: Any) -> list[Range]:
         first = begin(self.options, journal, "earliest")
         last = end(self.options, journal)
+        offsets = ScanRequest.of(self.condition).offset
         ranges: list[Range] = []
-        for partition, (start, stop) in enumerate(zip(first, last, strict=True)):
-            if self.wanted.partitions is None or partition in self.wanted.partitions:
-                low, high = self.wanted.offset.low, self.wanted.offset.high
-                start = start if low is None else max(start, low)
-                stop = stop if high is None else min(stop, high)
-                ranges += _overlapping(journal, self.wanted, Range(partition, start, stop))
+        for partition in partitions_meeting(self.condition, journal.partitions):
+            start, stop = first[partition], last[partition]
+            start = start if offsets.low is None else max(start, offsets.low)
+            stop = stop if offsets.high is None else min(stop, offsets.high)
+            ranges += _overlapping(journal, self.condition, Range(partition, start, stop))
         return ranges
 
 
@@ -135,23 +145,30 @@ class PushFilters:
 
     def __call__(self, filters: list[Filter]) -> list[Filter]:
         """Those that Spark still has to apply."""
-        left = []
+        left: list[Filter] = []
+        conditions: list[Node] = []
         for filter in filters:
-            self._reader.wanted, done = narrow(self._reader.wanted, filter)
-            if not done:
+            condition = condition_of(filter)
+            if condition is not None:
+                conditions.append(condition)
+            if condition is None or not is_applied(condition):
                 left.append(filter)
+        self._reader.condition = And((*self._reader.condition.nodes, *conditions))
         return left
 
 
-def _overlapping(journal: Any, wanted: Wanted, piece: Range) -> list[Range]:
-    """The parts of a range that are in segments with wanted rows; neighbours joined."""
-    if piece.rows == 0 or wanted == EVERYTHING:
+def _overlapping(journal: Any, condition: Node, piece: Range) -> list[Range]:
+    """Return the parts of a range that are in segments with wanted rows; neighbours joined."""
+    if piece.rows == 0 or not fields_of(condition) & {"key", "time", "hlc"}:
         return [piece] if piece.rows else []
+    segments = [
+        segment
+        for segment in journal.segments(piece.partition)
+        if max(piece.start, segment.first) < min(piece.end, segment.end)
+    ]
     common: list[Range] = []
-    for segment in journal.segments(piece.partition):
+    for segment in segments_meeting(condition, segments):
         start, stop = max(piece.start, segment.first), min(piece.end, segment.end)
-        if start >= stop or not wanted.meets(segment):
-            continue
         if common and common[-1].end == start:
             start = common.pop().start
         common.append(Range(piece.partition, start, stop))
