@@ -127,7 +127,7 @@ def router(
             config.insert_json5("plugins/rest", json.dumps(plugin))
         if no_timestamp:
             config.insert_json5("timestamping/enabled", "false")
-    if connection.file is not None:
+    if connection.file is not None and supervised is None:  # `zenlake up` has compared its own
         said = Connection(file=connection.file).config(quiet=True)
         refuse_more_open(said, config, connection.file)
     demanded = required_plugins(config.resolved.plugins)

@@ -261,7 +261,7 @@ def _plan(
     from zenlake.cli.connection import Connection
     from zenlake.cli.opening import LOOPBACK, OpenedRouter
     from zenlake.config import Config
-    from zenlake.config.openness import asks_who_connects, refuse_more_open
+    from zenlake.config.openness import Guards, asks_who_connects, refuse_more_open
     from zenlake.supervise.plan import Plan
 
     named = None if file is None else str(file)
@@ -273,8 +273,10 @@ def _plan(
         before, listen = opening.changes, opening.listen
     said = Connection(file=named, changes=before).config(quiet=True)
     made = Connection(file=named, changes=[*before, *changes], listen=listen).config()
+    guards = None
     if named or opened:
-        refuse_more_open(said, made, named or "--open")
+        guards = Guards(said, made, named or "--open")
+        refuse_more_open(said, made, guards.source)
     elsewhere = any(one.startswith("listen/") for one in changes)
     elsewhere |= made.get_json("listen/endpoints") != Config().get_json("listen/endpoints")
     if not listen and not elsewhere:
@@ -293,6 +295,7 @@ def _plan(
         router=options,
         found_by_scouting=quiet,
         guarded=asks_who_connects(made),
+        guards=guards,
         budget=journal["retain_bytes"],
         retain_age=journal.get("retain_age"),
     )
@@ -330,6 +333,8 @@ def _with_page(plan: Plan, place: str | None, file: Path | None, changes: list[s
         if find_spec("starlette") is None or find_spec("uvicorn") is None:
             return plan  # installed without the extra `web`
         settings["http_port"] = f"127.0.0.1:{PAGE_PORT if _is_free(PAGE_PORT) else 0}"
+    if plan.guards is not None:
+        plan.guards.refuse_change("plugins/rest", json.dumps(settings))
     return replace(plan, page=["--cfg", f"plugins/rest:{json.dumps(settings)}"])
 
 

@@ -25,8 +25,9 @@ from zenlake.config.load import (
     insert,
     is_honoured,
     look_up,
-    read_tree,
+    read_named_tree,
     remove,
+    segments,
 )
 from zenlake.config.model import Settings
 from zenlake.config.problem import ConfigWarning, Problem
@@ -55,13 +56,14 @@ class Config:
     effect yet says so once, with a `ConfigWarning`.
     """
 
-    __slots__ = ("_tree", "_warned")
+    __slots__ = ("_named", "_tree", "_warned")
 
     DEFAULT_CONFIG_PATH_ENV: ClassVar[str] = CONFIG_VARIABLE
 
     def __init__(self) -> None:
         """Start with all defaults."""
         self._tree: Tree = default_tree()
+        self._named: frozenset[str] = frozenset()
         self._warned: frozenset[str] = frozenset()
 
     @classmethod
@@ -70,7 +72,7 @@ class Config:
         named = configured_file()
         if not named:
             raise ConfigError(f"{CONFIG_VARIABLE} is not set; set it to the path of a file")
-        return cls._of(cls._read(named, read_file(named)))
+        return cls._of(*cls._read(named, read_file(named)))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Config:
@@ -79,7 +81,7 @@ class Config:
         Args:
             path: A file whose name ends in .json5, .json, .yaml or .yml.
         """
-        return cls._of(cls._read(str(path), read_file(path)))
+        return cls._of(*cls._read(str(path), read_file(path)))
 
     @classmethod
     def from_json5(cls, json: str) -> Config:
@@ -88,7 +90,7 @@ class Config:
         Args:
             json: The configuration as JSON5 text.
         """
-        return cls._of(read_tree(json))
+        return cls._of(*read_named_tree(json))
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str) -> Config:
@@ -97,20 +99,21 @@ class Config:
         Args:
             data: The configuration as JSON5, in UTF-8.
         """
-        return cls._of(read_tree(decode(data, source), source))
+        return cls._of(*read_named_tree(decode(data, source), source))
 
     @staticmethod
-    def _read(path: str, text: str) -> Tree:
+    def _read(path: str, text: str) -> tuple[Tree, frozenset[str]]:
         suffix = suffix_of(path)
         if suffix not in _FORMATS:
             kind = f"'{suffix}' is not a kind" if suffix else "the name does not say which kind"
             raise ConfigError(f"{path}: {kind} of file is read; name it .json5, .json or .yaml")
-        return read_tree(text, path, yaml=_FORMATS[suffix])
+        return read_named_tree(text, path, yaml=_FORMATS[suffix])
 
     @classmethod
-    def _of(cls, tree: Tree) -> Config:
+    def _of(cls, tree: Tree, named: frozenset[str]) -> Config:
         config = cls()
         config._tree = tree
+        config._named = named
         config._warn(stacklevel=4)
         config._warn_of_unapplied(stacklevel=4)
         return config
@@ -134,6 +137,8 @@ class Config:
         if not isinstance(value, str):
             raise TypeError(f"{value!r} is no JSON5 text; write {write_json(value)!r}")
         self._tree = insert(self._tree, key, value)
+        where = segments(key)
+        self._named |= {"/".join(where[:depth]) for depth in range(1, len(where) + 1)}
         self._warn(stacklevel=3)
         if key.strip("/") == "access_control":  # its parts may come one after the other
             self._warn_of_unapplied(stacklevel=3)
@@ -168,6 +173,14 @@ class Config:
         """The keys that were given a value which has no effect yet."""
         return tuple(path for path, key in changed(self._tree) if not is_honoured(path, key))
 
+    def names(self, path: str) -> bool:
+        """Return True if this key was read or inserted, be it with its default value.
+
+        Args:
+            path: A path such as `adminspace/permissions/write`.
+        """
+        return "/".join(segments(path)) in self._named
+
     def unapplied(self) -> tuple[Problem, ...]:
         """The rules and subjects of access control that no policy names, and what that means."""
         return unapplied(self._tree["access_control"])
@@ -192,6 +205,7 @@ class Config:
     def __deepcopy__(self, memo: dict[int, object]) -> Config:
         other = type(self)()
         other._tree = deepcopy(self._tree, memo)
+        other._named = self._named
         other._warned = self._warned
         return other
 

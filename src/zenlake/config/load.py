@@ -26,6 +26,7 @@ __all__ = [
     "insert",
     "is_honoured",
     "look_up",
+    "read_named_tree",
     "read_tree",
     "remove",
     "segments",
@@ -60,13 +61,28 @@ def default_tree() -> Tree:
 
 def read_tree(text: str, source: str = "", *, yaml: bool = False) -> Tree:
     """Read a whole configuration; raises `InvalidConfig` with all that is wrong with it."""
+    return read_named_tree(text, source, yaml=yaml)[0]
+
+
+def read_named_tree(
+    text: str, source: str = "", *, yaml: bool = False
+) -> tuple[Tree, frozenset[str]]:
+    """The same, with the paths of all keys that the text names, those with their defaults too."""
     node = _parse(text, source, yaml=yaml)
     report = Report(text, source, _paths())
     tree = section_of(Settings).read(node, (), report)
     report.close()
     if not isinstance(tree, dict):
         raise TypeError("a configuration is an object")
-    return tree
+    return tree, frozenset(_named_below(node, ""))
+
+
+def _named_below(node: Located, path: str) -> Iterator[str]:
+    if isinstance(node.value, dict):
+        for name, member in node.value.items():
+            below = f"{path}/{name}" if path else name
+            yield below
+            yield from _named_below(member, below)
 
 
 def insert(tree: Tree, path: str, text: str) -> Tree:

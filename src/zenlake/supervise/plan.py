@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from zenlake.config.openness import Guards
 
 ROUTER: Final = "router"
 LAKE: Final = "lake"
@@ -29,6 +32,8 @@ class Plan:
     found_by_scouting: bool = False
     #: Whether the router asks who connects; then programs here connect as its operator.
     guarded: bool = False
+    #: What no option may open; None: there is neither a file nor `--open`.
+    guards: Guards | None = None
     budget: int | None = None
     retain_age: float | None = None
     #: What the router is told about its HTTP and the page.
