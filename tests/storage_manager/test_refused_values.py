@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from zenlake.storage_manager import Storage, Storages
 from zenlake.supervise.reporting import _report
 from zenlake.volumes import RecordsRefused
 from zenlake.volumes.memory import Memory
+from zenlake.volumes.refusals import MOST_TRIES
 
 
 class Limited(Memory):
@@ -118,23 +120,114 @@ def test_a_disk_that_is_full_refuses_nothing_and_is_told_of() -> None:
 
 
 class Defect(Memory):
-    """A volume of another package with a defect."""
+    """A volume of another package: a value that it does not expect raises what nobody names."""
+
+    def __init__(self) -> None:
+        super().__init__("s", {})
+        self.tried: Counter[str] = Counter()
+        #: Whether it fails with every value.
+        self.broken = threading.Event()
 
     def write(self, batch: Batch) -> None:
-        if any(entry.key == "s/bad" and entry.value for entry in batch.entries):
-            raise AttributeError("no such member")
+        for entry in (*batch.entries, *batch.samples):
+            if entry.value is None:
+                continue
+            if self.broken.is_set() or (entry.value.payload or b"").startswith(b"bad"):
+                self.tried[entry.key] += 1
+                raise AttributeError("no such member")
         super().write(batch)
 
 
-def test_a_volume_with_a_defect_is_told_of_and_ends_no_thread() -> None:
+@pytest.mark.parametrize("history", ["latest", "all"])
+def test_a_defect_of_a_volume_costs_the_values_that_it_fails_with(
+    history: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    volume = Defect()
     with listening(mode='"router"') as router:
-        storage = opened(router, Defect("s", {}))
-        router.put("s/bad", "1")
-        until(lambda: "no such member" in storage.trouble)
-        router.delete("s/bad")
-        router.put("s/a", "1")
-        until(lambda: held(storage) == {"s/a": b"1"})
+        storage = opened(router, volume, history=history)
+        for number in range(300):
+            router.put(f"s/{number}", "bad" if number % 100 == 7 else "good")
+        storage.flush()
+        until(lambda: not storage.status()["waiting"])
+        bad = {"s/7", "s/107", "s/207"}
+        assert held(storage).keys() == {f"s/{n}" for n in range(300)} - bad
+        why = "the volume has a defect: AttributeError: no such member"
+        status = storage.status()
+        shown = status["last_refused"]
+        assert isinstance(shown, list)
+        assert {(one["key"], one["why"]) for one in shown} == {(key, why) for key in bad}
+        assert (status["values_refused"], status["defect"], status["failure"]) == (3, why, None)
+        assert storage.trouble == "", "strangers make nobody unwell"
+        assert f"'s/107': {why}" in caplog.text
+        assert caplog.text.count("in write") == 1, "where the defect is"
+        # It is alone in its batch: what was written before shows that the volume works.
+        with pytest.raises(LocalError, match=r"'s/9'.*cannot keep.*no such member"):
+            router.put_acknowledged("s/9", "bad too")
+        assert storage.trouble == ""
+        storage.close()
+
+
+def test_a_volume_that_fails_with_every_value_refuses_none_and_is_told_of() -> None:
+    volume = Defect()
+    volume.broken.set()
+    with listening(mode='"router"') as router:
+        storage = opened(router, volume)
+        for number in range(1000):
+            router.put(f"s/{number}", "good")
+        why = "its volume has a defect: AttributeError: no such member"
+        until(lambda: storage.counts.failures > 1)
+        assert f"cannot be written, 1000 changes wait: {why}" in storage.trouble
+        assert storage.status()["values_refused"] == 0
+        tried = volume.tried.total()
+        assert tried <= (storage.counts.failures + 1) * MOST_TRIES, "it is not asked for each"
+        volume.broken.clear()
+        storage.flush()
         until(lambda: not storage.trouble)
+        assert len(held(storage)) == 1000
+        volume.broken.set()
+        router.put("s/a", "good")
+        until(lambda: storage.trouble, "it does not keep either what it has kept before")
+        assert storage.status()["values_refused"] == 0
+        volume.broken.clear()
+        until(lambda: not storage.trouble)
+        assert held(storage)["s/a"] == b"good"
+        storage.close()
+
+
+def test_what_nobody_has_written_yet_is_refused_when_another_value_is_written() -> None:
+    volume = Defect()
+    with listening(mode='"router"') as router:
+        storage = opened(router, volume)
+        router.put("s/bad", "bad")
+        until(
+            lambda: "no such member" in storage.trouble, "the value or the volume may be at fault"
+        )
+        assert storage.status()["values_refused"] == 0
+        router.put("s/a", "good")
+        until(lambda: not storage.trouble)
+        assert held(storage) == {"s/a": b"good"}
+        assert storage.status()["values_refused"] == 1
+        storage.close()
+
+
+def test_a_defect_that_passes_refuses_nothing() -> None:
+    class Passing(Defect):
+        def write(self, batch: Batch) -> None:
+            if self.tried["s/1"] > 1:
+                Memory.write(self, batch)
+            else:
+                super().write(batch)
+
+    with listening(mode='"router"') as router:
+        storage = opened(router, volume := Passing())
+        volume.broken.set()
+        router.put("s/0", "good")
+        router.put("s/1", "bad")
+        until(lambda: storage.counts.failures > 0)
+        volume.broken.clear()
+        until(lambda: held(storage) == {"s/0": b"good", "s/1": b"bad"})
+        until(lambda: not storage.trouble)
+        assert storage.status()["values_refused"] == 0
         storage.close()
 
 

@@ -121,23 +121,28 @@ def test_a_file_that_an_older_version_could_not_name_stops_no_start(tmp_path: Pa
     volume.close()
 
 
-class Picky(Memory):
-    """A volume that cannot keep some values, and may say which."""
+KNOWN = Batch([put("known", 0)], [], [], [], [])
 
-    def __init__(self, bad: set[str], *, names: bool) -> None:
+
+class Picky(Memory):
+    """A volume that cannot keep some values, and names them, or says so, or has a defect."""
+
+    def __init__(self, bad: set[str], how: str) -> None:
         super().__init__("picky", {})
-        self.bad, self.names, self.writes = bad, names, 0
+        self.bad, self.how, self.writes = bad, how, 0
 
     def write(self, batch: Batch) -> None:
         self.writes += 1
         records = [*batch.entries, *batch.samples]
         bad = [one for one in records if one.key in self.bad and one.value is not None]
+        if bad and self.how == "defect":
+            raise AttributeError("too hot")
         if bad:
-            raise RecordsRefused("too hot", bad if self.names else ())
+            raise RecordsRefused("too hot", bad if self.how == "names" else ())
         super().write(batch)
 
 
-@pytest.mark.parametrize("names", [True, False])
+@pytest.mark.parametrize("how", ["names", "says", "defect"])
 @settings(max_examples=30, deadline=None)
 @given(
     keys=st.lists(st.integers(0, 40).map(str), min_size=1, max_size=40, unique=True),
@@ -145,9 +150,9 @@ class Picky(Memory):
     most=st.integers(1, 50),
 )
 def test_a_batch_is_written_without_what_is_refused(
-    names: bool, keys: list[str], bad: set[str], most: int
+    how: str, keys: list[str], bad: set[str], most: int
 ) -> None:
-    volume = Picky(bad, names=names)
+    volume = Picky(bad, how)
     contents = Contents(keeps=True, history=True)
     for time, key in enumerate(keys, start=1):
         contents.put(key, time, ID, Value(key.encode()))
@@ -156,11 +161,13 @@ def test_a_batch_is_written_without_what_is_refused(
         Memory.write(volume, Batch([put(key, 0)], [], [], [], []))
     while contents.dirty:
         batch = contents.take(most)
-        for refusal in write_without_refused(volume, batch):
-            contents.refuse(*refusal)
+        for refusal in write_without_refused(volume, batch, lambda: KNOWN):
+            assert refusal.why.endswith("too hot")
+            contents.refuse(*refusal[:4])
         contents.written(batch)
     good = set(keys) - bad
-    assert {entry.key for entry in volume.entries()} == good == set(contents.keys("**"))
+    kept = {entry.key for entry in volume.entries()} - {"known"}
+    assert kept == good == set(contents.keys("**"))
     assert set(volume.history_keys()) == good
     assert contents.waiting == 0
     assert contents.durable == contents.number
@@ -169,12 +176,12 @@ def test_a_batch_is_written_without_what_is_refused(
         if key in bad:
             assert contents.put(key, time, ID, Value(b"again")) == 0, "it is not tried again"
             assert contents.put(key, time + 100, ID, Value(b"newer")) > 0
-    if names:
+    if how == "names":
         assert volume.writes <= 2 * (len(keys) // most + 1) + 2 * len(keys)
 
 
 def test_a_refused_value_of_many_keys_is_forgotten_with_its_expression() -> None:
-    volume = Picky({"a", "b"}, names=False)
+    volume = Picky({"a", "b"}, "says")
     contents = Contents(keeps=True)
     contents.put("a", 1, ID, Value(b"1"))
     contents.delete("**", 2, ID)
@@ -200,6 +207,6 @@ def test_the_key_that_stands_for_the_prefix_inside_of_a_volume_is_refused() -> N
 
 
 def test_a_refusal_behind_a_prefix_names_the_whole_key() -> None:
-    volume = Stripped(Picky({"b"}, names=True), "p")
+    volume = Stripped(Picky({"b"}, "names"), "p")
     batch = Batch([put("p/a"), put("p/b")], [], [], [], [])
     assert [one.key for one in write_without_refused(volume, batch)] == ["p/b"]

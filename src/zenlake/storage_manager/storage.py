@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -23,15 +23,15 @@ from zenlake.clock import NTP64
 from zenlake.clock.backoff import Backoff
 from zenlake.clock.throttle import LineBudget, Throttle
 from zenlake.engine.handlers import BatchCallback
-from zenlake.errors import LocalError, Timeout, ZError
+from zenlake.errors import LocalError, Timeout
 from zenlake.keys import includes, intersects, is_wild
-from zenlake.newest import Contents, Entry, Value
+from zenlake.newest import Batch, Contents, Entry, Value
 from zenlake.newest.newest_values import Held
 from zenlake.storage_manager.answers import StorageReplies
 from zenlake.storage_manager.intake import Intake, StorageCounts
 from zenlake.values import SampleKind
 from zenlake.volumes.contract import Volume
-from zenlake.volumes.refusals import RefusedValue, write_without_refused
+from zenlake.volumes.refusals import RefusedValue, defect_of, write_without_refused
 
 if TYPE_CHECKING:
     from zenlake.api.session import Session
@@ -50,6 +50,8 @@ GATHER: Final = 0.01
 RETRY: Final = Backoff(0.1, 10.0)
 #: How many keys and samples are written at a time.
 MOST: Final = 50_000
+#: How many after failures.
+LEAST: Final = 16
 #: How many entries are read from a volume at a time.
 CHUNK: Final = 500
 #: How long an acknowledged put waits for the volume, in seconds.
@@ -99,9 +101,13 @@ class Storage:
         self._failing_since = 0.0
         self._throttle = Throttle()
         self._refusal_lines = Throttle(budget=LineBudget(REFUSAL_LINES))
+        #: What the volume raised, and may not, for a value that it could not keep.
+        self._defect = ""
+        #: A key whose value the volume has written.
+        self._written_key = ""
         self.read_only = read_only
         if volume is not None:
-            self._contents.load(volume.entries(), volume.wide())
+            self._contents.load(self._noting_one(volume.entries()), volume.wide())
         self._replicating: Replicating | None = None
         if settings.replication is not None:
             self._replicating = _replicating(session, name, settings, self._contents, self._changed)
@@ -153,6 +159,7 @@ class Storage:
                 "written": self.counts.written,
                 "failures": self.counts.failures,
                 "failure": self._failure or None,
+                "defect": self._defect or None,
                 "values_refused": contents.refused,
                 "last_refused": [
                     {"key": key[:SHOWN_KEY], "why": why}
@@ -276,20 +283,21 @@ class Storage:
                 self._lag()  # forgets marks that are no longer of use
             if self._volume is not None and not batch.empty:
                 try:
-                    refusals = write_without_refused(self._volume, batch)
+                    refusals = write_without_refused(self._volume, batch, self._known_value)
                 except Exception as error:
-                    if not isinstance(error, OSError | ZError) and str(error) != self._failure:
-                        log.exception("storage '%s': its volume has a defect", self.name)
                     self._failed(error)
                     pause = RETRY.after(pause)
                     self._rest(pause)
-                    # It may have been too much for the time that a server has to answer.
-                    most = max(16, most // 4)
+                    # It may have been too much for the time that a server has to answer. A defect
+                    # may concern all of the first values: then others are to be among them again.
+                    most = MOST if most <= LEAST and defect_of(error) else max(LEAST, most // 4)
                     continue
                 pause, most = 0.0, min(MOST, most * 4)
                 with self._changed:
                     self._recovered()
                     self._refused(refusals)
+                    for _ in self._noting_one(reversed(batch.entries)):
+                        break
                     self._contents.written(batch)
                     self.counts.written += len(batch.entries) + len(batch.samples) - len(refusals)
                     self._changed.notify_all()
@@ -303,24 +311,55 @@ class Storage:
             self._throttle.forget(self._failure)
             self._failure = ""
 
+    def _noting_one(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Yield entries that the volume has, and note the key of one that has a value."""
+        for entry in entries:
+            if entry.value is not None:
+                self._written_key = entry.key
+            yield entry
+
+    def _known_value(self) -> Batch | None:
+        """Return a value that the volume has, to be written as it is; None if none is known."""
+        with self._lock:
+            entry = self._contents.get(self._written_key)
+        # What still has its payload here is new, and may be what the volume fails with.
+        if entry is None or entry.value is None or entry.value.payload is not None:
+            return None
+        return Batch([entry], [], [], [], [])
+
     def _refused(self, refusals: list[RefusedValue]) -> None:
         """The volume can never keep some values; the lock is held."""
-        for key, moment, id, why in refusals:
-            self._contents.refuse(key, moment, id, why)
-            text = f"'{key[:SHOWN_KEY]}': {why}"
-            line = self._refusal_lines.line(time.monotonic(), text, key)
+        for one in refusals:
+            if one.time:
+                self._contents.refuse(one.key, one.time, one.id, one.why)
+            text = f"'{one.key[:SHOWN_KEY]}': {one.why}"
+            line = self._refusal_lines.line(time.monotonic(), text, one.key)
             if line is not None:
-                log.warning("storage '%s' cannot keep the value of %s", self.name, line)
+                log.warning(
+                    "storage '%s' cannot keep the value of %s",
+                    self.name,
+                    line,
+                    exc_info=None if one.why == self._defect else one.defect,
+                )
+            if one.defect is not None:
+                self._defect = one.why
 
     def _failed(self, error: Exception) -> None:
+        defect = defect_of(error)
+        why = f"its {defect}" if defect else str(error) or type(error).__name__
         with self._changed:
             self.counts.failures += 1
             if not self._failure:
                 self._failing_since = time.monotonic()
-            self._failure = str(error) or type(error).__name__
-            line = self._throttle.line(time.monotonic(), self._failure)
+            new, self._failure = why != self._failure, why
+            line = self._throttle.line(time.monotonic(), why)
             if line is not None:
-                log.warning("storage '%s' cannot write, and goes on trying: %s", self.name, line)
+                log.warning(
+                    "storage '%s' cannot write, and goes on trying: %s",
+                    self.name,
+                    line,
+                    exc_info=error if defect and new else None,
+                )
 
     def _rest(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -355,7 +394,7 @@ class Storage:
                     settings.history_bytes,
                 )
             volume.tidy()
-        except (OSError, ZError) as error:
+        except Exception as error:  # a defect ends no thread
             self._failed(error)
             return
         with self._lock:

@@ -23,6 +23,8 @@ Promises:
   value larger than a row), is a `RecordsRefused`, which names the record if the volume knows it.
   The storage writes the batch without it. A disk that is full or fails, and a server that is away,
   refuse no record.
+* Whatever else a call raises is a defect of the volume. A record with which alone `write` fails in
+  that way, again and again, is refused as well, while the volume writes others.
 * No call waits for ever: a server that does not answer in time counts as unreachable.
 
 Other packages add volumes through the entry point group `zenlake.volumes`: a name, and a class.
