@@ -33,18 +33,20 @@ class AskerLanes:
         share: int | None = None,
         *,
         most: int = MOST,
-        most_of_one: int = MOST_OF_ONE,
+        most_of_one: int | None = None,
     ) -> None:
         """So many `threads`, started when there is work; `share` of them for one asker at once.
 
         Without `share` all but one: it is left for who comes next. `most` queries may wait, and
-        `most_of_one` of one asker.
+        `most_of_one` of one asker: half of them, if not said.
         """
         self._name = name
         self._most_threads = threads
         self._share = max(1, threads - 1) if share is None else share
         self._most = most
-        self._most_of_one = most_of_one
+        self._most_of_one = (
+            max(1, min(MOST_OF_ONE, most // 2)) if most_of_one is None else most_of_one
+        )
         self._changed = threading.Condition()
         self._queue: FairQueue[Callable[[], None]] = FairQueue()
         self._working: dict[Hashable, int] = {}

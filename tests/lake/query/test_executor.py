@@ -89,6 +89,12 @@ def test_what_is_planned_later_gives_what_it_came_to(tmp_path: Path) -> None:
     executor.close()
 
 
+def test_one_asker_leaves_room_for_others(executor: SqlExecutor) -> None:
+    taken = [executor.submit("greedy", lambda: None) for _ in range(WAITING)]
+    assert sum(taken) == WAITING // 2
+    assert executor.submit("a", lambda: None)
+
+
 def test_askers_take_turns_whoever_asks_most(tmp_path: Path) -> None:
     executor = SqlExecutor(Lake(LakeLocation(tmp_path), None, LakeConfig()), at_once=1)
     first, order = threading.Event(), list[str]()
