@@ -54,6 +54,14 @@ class Native:
         replies = list(self.session.get(selector, timeout=SECONDS))
         return {selector if one.ok is None else str(one.ok.key_expr) for one in replies}
 
+    def put_acknowledged(self, key: str, value: bytes) -> None:
+        """A query that has a storage put its payload."""
+        list(self.session.get(f"{key}?_ack_put=true", payload=value, timeout=SECONDS))
+
+    def get_by_querier(self, key: str) -> set[str]:
+        with self.session.declare_querier(key, timeout=SECONDS) as querier:
+            return {str(one.ok.key_expr) for one in querier.get() if one.ok is not None}
+
     def receive(self, expr: str, done: str, happens: Put) -> set[str]:
         """The keys of what came until `done`, which is put last."""
         declare = self.session.declare_subscriber
@@ -142,6 +150,9 @@ class Rest:
     def delete(self, key: str) -> None:
         self.web.delete(f"/{key}")
 
+    def put_acknowledged(self, key: str, value: bytes) -> None:
+        self.web.put(f"/{key}?_ack_put=true", content=value)
+
     def get(self, selector: str) -> set[str]:
         answer = self.web.get(f"/{selector}", headers={"accept": "application/json"})
         if answer.status_code != 200:
@@ -176,6 +187,7 @@ BARE: dict[str, Any] = {"attachment": None, "timestamp": None}
 ANYWHERE = 2
 """An origin of samples and queries."""
 ASKING: dict[str, Any] = {"payload": None, "encoding": None, "attachment": None}
+WAITING: dict[str, Any] = {"qos": 0xAD, "settings": 0x10, "timeout": int(SECONDS * 1000)}
 
 
 class Sockets:
@@ -221,13 +233,26 @@ class Sockets:
             heard.add(content.key if ok else asked)
 
     def get(self, selector: str) -> set[str]:
+        return self._get(selector, **ASKING)
+
+    def put_acknowledged(self, key: str, value: bytes) -> None:
+        self._get(f"{key}?_ack_put=true", payload=value, encoding=PLAIN, attachment=None)
+
+    def _get(self, selector: str, **value: Any) -> set[str]:
         id = next(self.numbers)
         key, _, parameters = selector.partition("?")
-        self._ask(
-            "Get", id=id, key=key, parameters=parameters, **ASKING, qos=0xAD, settings=0x10,
-            timeout=int(SECONDS * 1000),
-        )  # fmt: skip
+        self._ask("Get", id=id, key=key, parameters=parameters, **value, **WAITING)
         return self._replies(id, selector)
+
+    def get_by_querier(self, key: str) -> set[str]:
+        id, querier = next(self.numbers), next(self.numbers)
+        if not self._did("DeclareQuerier", id=querier, key=key, **WAITING):
+            return set()
+        if not self._did("QuerierGet", id=id, querier=querier, parameters="", **ASKING):
+            return set()
+        heard = self._replies(id, key)
+        self._ask("UndeclareQuerier", id=querier)
+        return heard
 
     def who_lives(self, expr: str) -> set[str]:
         id = next(self.numbers)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,9 @@ from tests.api.sessions import connected, listening, where
 from tests.hostile.doors import EclipseDoor, Mcp, Native, OldDevice, Rest, Sockets
 from tests.waiting import until
 from zenlake.config import Config
+from zenlake.keys.parameters import Parameters
+from zenlake.keys.readable import ReadableKeys
+from zenlake.lake.service.local_server import LocalCaller, LocalServer
 from zenlake.remote import RemoteApiService
 from zenlake.rest import RestService
 from zenlake.xrce_io.service import serving
@@ -36,9 +40,16 @@ EVERYTHING = [
     "liveliness_token", "liveliness_query", "declare_liveliness_subscriber",
 ]  # fmt: skip
 #: `**` does not reach chunks with an `@`: only a case's own subscriber listens below `@match`.
-ANY = ["**", "@/**", "@match/**"]
-MARKS = ["mark/**", "stored/mark/**", "@match/mark/**", "z18/**"]
-SECRET = ["secret/**", "stored/secret/**", "@match/secret/**", "@/**"]
+ANY = ["**", "@/**", "@match/**", "@lake/**"]
+#: Everybody may ask SQL; of which rows it tells them is another matter.
+MARKS = ["mark/**", "stored/mark/**", "@match/mark/**", "z18/**", "@lake/sql"]
+SECRET = [
+    "secret/**", "stored/secret/**", "@match/secret/**", "@/**", "@lake/views/secret$*",
+    "view/secret$*/**",
+]  # fmt: skip
+SOME = [
+    "open/some/**", "stored/some/**", "@match/some/**", "@lake/views/some$*", "view/some$*/**",
+]  # fmt: skip
 #: The same without the marks: they tell when a stream has shown all there was.
 SHOWN = ["secret/*/value", "secret/*/error", "stored/secret/**", "@match/secret/**", "@/**"]
 #: By user: what is allowed; what is denied, in which flows, and of which messages.
@@ -47,7 +58,7 @@ USERS: dict[str, tuple[list[str], list[str], list[str], list[str]]] = {
     "free": (ANY, [], [], EVERYTHING),
     "barred": (ANY, SECRET, ["ingress", "egress"], EVERYTHING),
     "bare": (MARKS, [], [], EVERYTHING),
-    "some": ([*MARKS, "open/some/**", "stored/some/**", "@match/some/**"], [], [], EVERYTHING),
+    "some": ([*MARKS, *SOME], [], [], EVERYTHING),
     "mute": (ANY, SECRET, ["ingress"], EVERYTHING),
     "deaf": (ANY, SHOWN, ["egress"], EVERYTHING),
     "unheard": (ANY, SECRET, ["ingress"], ["reply"]),
@@ -111,9 +122,12 @@ TABLE = {
     "delete beneath":    "yes no  yes no  yes no  no  yes yes yes yes",
     "put across":        "yes no  no  no  no  no  no  yes yes yes yes",
     "delete across":     "yes no  no  no  no  no  no  yes yes yes yes",
+    "put acknowledged":  "yes no  yes no  yes no  no  yes yes yes yes",
     "receive":           "yes no  yes no  yes no  no  no  yes yes no",
     "receive widely":    "yes no  yes no  no  no  yes no  yes yes no",
     "get":               "yes no  yes no  yes no  no  no  yes yes no",
+    "get by a querier":  "yes no  yes no  yes no  no  no  yes yes no",
+    "see rows by SQL":   "yes no  yes no  yes no  no  no  yes yes no",
     "get widely":        "yes no  yes no  no  no  yes no  yes yes no",
     "get an error":      "yes no  yes no  yes no  no  no  yes yes no",
     "answer":            "yes no  yes no  yes no  no  no  no  yes yes",
@@ -124,23 +138,42 @@ TABLE = {
     "learn who listens": "yes no  yes no  yes no  yes no  yes yes yes",
     "read the node":     "yes no  no  no  no  no  no  no  yes yes no",
     "change the node":   "yes no  no  no  no  no  no  yes yes yes yes",
+    "make a view":       "yes no  yes no  yes no  no  yes yes yes yes",
+    "view over the bus": "no  no  no  no  no  no  no  no  no  no  no",
     "page /status":      "yes no  no  no  no  no  no  no  yes yes no",
     "page /metrics":     "yes no  no  no  no  no  no  no  yes yes no",
 }  # fmt: skip
 WRITING = ["put", "delete", "put beneath", "delete beneath", "put across", "delete across"]
-HEARING = ["receive", "receive widely", "get", "get widely", "get an error"]
+HEARING = ["receive", "receive widely", "get", "get widely", "get an error", "see rows by SQL"]
 NODE = ["read the node", "change the node"]
 FULL = [
     *WRITING, *HEARING, *NODE, "answer", "answer an error", "declare a token", "ask who lives",
-    "hear who lives", "learn who listens",
+    "hear who lives", "learn who listens", "put acknowledged", "get by a querier",
+    "view over the bus",
 ]  # fmt: skip
 DOORS = {
     "eclipse": FULL,
     "zenlake": FULL,
     "page": FULL,
     "remote": FULL,
-    "rest": [*WRITING, *HEARING, *NODE, "page /status", "page /metrics"],
-    "mcp": [*WRITING, "get", "get widely", "get an error", *NODE],
+    "rest": [
+        *WRITING,
+        *HEARING,
+        *NODE,
+        "page /status",
+        "page /metrics",
+        "put acknowledged",
+        "make a view",
+    ],
+    "mcp": [
+        *WRITING,
+        "get",
+        "get widely",
+        "get an error",
+        "see rows by SQL",
+        *NODE,
+        "view over the bus",
+    ],
     # It has no deletions, no wildcards in what it writes, no tokens of its own, no admin space.
     "2018": ["put", "receive", "get", "answer"],
 }
@@ -157,6 +190,16 @@ def expected(right: str, verb: str) -> bool:
     return {"yes": True, "no": False}[word]
 
 
+def test_the_page_about_trust_counts_the_cases() -> None:
+    pairs = sum(map(len, DOORS.values()))
+    counted = (
+        f"{len(DOORS)} doors, {len(RIGHTS)} rights, {pairs} pairs of a door and a verb: "
+        f"{len(CASES)} cases"
+    )
+    page = Path(__file__).parents[2] / "docs/why/trust.md"
+    assert counted in " ".join(page.read_text("utf-8").split())
+
+
 # ------------------------------------------------------------------------------------ the world
 
 
@@ -168,6 +211,9 @@ class World:
     root: zenlake.Session
     closing: ExitStack
     seen: set[tuple[str, str]] = field(default_factory=set)
+    #: What questions in SQL may tell of, by their text; the names of views that were asked for.
+    readable: dict[str, ReadableKeys] = field(default_factory=dict)
+    views: set[str] = field(default_factory=set)
     doors: dict[tuple[str, str], Any] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
 
@@ -225,8 +271,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     users = tmp_path_factory.mktemp("doors") / "users"
     users.write_text("".join(f"{user}:{password(user)}\n" for user in USERS))
     users.chmod(0o600)
+    lake = tmp_path_factory.mktemp("lake")
     plugins = {
-        "rest": {"http_port": "127.0.0.1:0"},
+        "rest": {"http_port": "127.0.0.1:0", "lake": str(lake)},
         "remote_api": {"websocket_port": "127.0.0.1:0"},
         "storage_manager": {
             "storages": {
@@ -258,8 +305,23 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                     if query.key_expr.intersects(zenlake.KeyExpr(at)):
                         query.reply(at, b"of root")
 
+        def asked_sql(query: zenlake.Query) -> None:
+            parameters = Parameters(str(query.parameters))
+            with query:
+                readable = ReadableKeys.in_parameters(parameters)
+                made.readable[str(parameters.get("_sql"))] = readable
+
+        def asked_view(request: dict[str, Any], caller: LocalCaller) -> None:
+            made.views.add(request["name"])
+            caller.fact({})
+
+        # As a lake is asked, on the bus and by the router beside it.
+        server = LocalServer(lake)
+        closing.callback(server.close)
+        server.handle("continuous", asked_view)
         with (
             root.declare_subscriber("**", seen),
+            root.declare_queryable("@lake/sql", asked_sql),
             root.declare_queryable("**/value", answer),
             root.declare_queryable("**/error", refuse),
         ):
@@ -342,6 +404,27 @@ class Try:
         until(lambda: stored(mark), "the storage has no mark")
         return stored(key) != [b"kept"]
 
+    def put_acknowledged(self) -> bool:
+        key = f"stored/{self._area}/{self.number}/value"
+        self.door.put_acknowledged(key, b"by the user")
+        replies = [one.ok for one in self.world.root.get(key) if one.ok is not None]
+        return b"by the user" in {one.payload.to_bytes() for one in replies}
+
+    def make_a_view(self) -> bool:
+        name = f"{self._area}-{self.number}"
+        self.door.put(f"@lake/views/{name}", b"SELECT 1")
+        return name in self.world.views
+
+    def view_over_the_bus(self) -> bool:
+        made = self.make_a_view()
+        self.settle()
+        return made or f"{self._area}-{self.number}" in self.world.views
+
+    def see_rows_by_SQL(self) -> bool:
+        question = f"SELECT {self.number}"
+        self.door.get(f"@lake/sql?_sql={question}")
+        return self.world.readable[question].lets(self.key)
+
     def receive(self) -> bool:
         return self._received(f"{self.space}/{self.number}/*")
 
@@ -362,6 +445,9 @@ class Try:
 
     def get(self) -> bool:
         return self.key in self.door.get(self.key)
+
+    def get_by_a_querier(self) -> bool:
+        return self.key in self.door.get_by_querier(self.key)
 
     def get_widely(self) -> bool:
         return self.key in self.door.get(f"**/{self.number}/value")
