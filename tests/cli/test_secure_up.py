@@ -43,7 +43,8 @@ PASSWORD = "the first robot of plant 1"
 
 
 @pytest.mark.nightly(
-    day="cli/test_up.py, supervise/test_parts_folder.py, supervise/test_status_messages.py"
+    day="cli/test_up.py, supervise/test_parts_folder.py, supervise/test_status_messages.py, "
+    "lake/service/test_bus_link.py"
 )
 @pytest.mark.interop
 @pytest.mark.slow
