@@ -13,6 +13,7 @@ MTLS = """transport: {link: {tls: {
 }}},"""
 USERS = 'transport: {auth: {usrpwd: {dictionary_file: "/u"}}},'
 KEYS = 'transport: {auth: {pubkey: {private_key_file: "/own"}}},'
+NO_PEER = "transport: {auth: {roles: {peer: []}}},"
 HERE = 'listen: {endpoints: ["tcp/127.0.0.1:7"]},'
 TLS_ALONE = 'listen: {endpoints: ["tls/[::]:7"]},'
 EVERYBODY = 'listen/endpoints:["tcp/[::]:7447"]'
@@ -67,8 +68,7 @@ REFUSED = [
     ("scouting: {gossip: {networks: ['10.0.0.0/8']}},", "scouting/gossip/networks:null",
      "scouting/gossip/networks"),
     # What those may do who are let in.
-    ("transport: {auth: {roles: {peer: []}}},", "transport/auth/roles/peer:null",
-     "transport/auth/roles/peer"),
+    (NO_PEER, "transport/auth/roles/peer:null", "transport/auth/roles/peer"),
     ("transport: {auth: {roles: {router: ['r']}}},", "transport/auth/roles/router:['r', 's']",
      "transport/auth/roles/router"),
     (RULES, "access_control/enabled:false", "access_control"),
@@ -87,6 +87,8 @@ REFUSED = [
     (USERS, "adminspace/permissions/write:true", "adminspace/permissions/write"),
     (RULES, "adminspace/permissions/write:true", "adminspace/permissions/write"),
     (HERE, "adminspace/permissions/write:true", "adminspace/permissions/write"),
+    (TOKENS, "adminspace/permissions/write:true", "adminspace/permissions/write"),
+    (NO_PEER, "adminspace/permissions/write:true", "adminspace/permissions/write"),
     (MTLS, 'adminspace/permissions/links:"any"', "adminspace/permissions/read"),
     # HTTP and WebSockets.
     (TOKENS, "plugins/rest/allow_anonymous:true", "plugins/rest/allow_anonymous"),

@@ -42,6 +42,8 @@ def refuse_more_open(said: Config, made: Config, source: str) -> None:
     """Raise if `made` lets in or allows more than `said`, what `source` says, does."""
     words = f"{source} says so, and an option would undo that"
     help = f"leave the option out, or change {source}"
+    if source.startswith("-"):
+        help = "leave one of the two out"
     problems = [
         Problem(path, f"{what}: {words}; {help}")
         for path, what in dict.fromkeys(_opened(ways_in(said), ways_in(made)))

@@ -50,8 +50,14 @@ WRITING: Final = "adminspace/permissions/write"
 REST: Final = "plugins/rest"
 REMOTE_API: Final = "plugins/remote_api"
 DEVICES: Final = "xrce/listen"
+ROUTERS: Final = "transport/auth/roles/router"
+PEERS: Final = "transport/auth/roles/peer"
+PROTOCOLS: Final = "transport/link/protocols"
+NETWORKS: Final = "scouting/gossip/networks"
 
 HTTP: Final = (REST, REMOTE_API)
+#: Doors for those of some names, or for everybody.
+NAMED: Final = (ROUTERS, PEERS, PROTOCOLS, NETWORKS)
 LISTENING: Final = (SESSIONS, REST, REMOTE_API, DEVICES)
 
 SECURE: Final = frozenset(("tls", "quic", "wss"))
@@ -122,9 +128,11 @@ class DoorTable:
 
     @property
     def guards_nothing(self) -> bool:
-        """Return True if everybody may connect from everywhere, and no rule is for them."""
-        free = {way.door for way in self.ways if way.reach is Reach.OTHERS and not way.demands}
-        return {SESSIONS, MESSAGES} <= free
+        """Return True if everybody may connect from everywhere, as whatever, under no rule."""
+        free = {(way.door, way.reach) for way in self.ways if not way.demands and way.who is None}
+        everywhere = {(door, Reach.OTHERS) for door in (SESSIONS, MESSAGES)}
+        named = {(door, Reach.MACHINE) for door in NAMED}
+        return everywhere | named <= free and not any(way.has_proof for way in self.ways)
 
 
 def ways_in(config: Config) -> DoorTable:
@@ -134,21 +142,14 @@ def ways_in(config: Config) -> DoorTable:
     closed = {SESSIONS: HERE if ways else "it listens nowhere", MESSAGES: ""}
     ways.append(Way(MESSAGES, Reach.OTHERS, _of_messages(settings)))
     roles = settings.transport.auth.roles
-    for role, names in (("router", roles.router), ("peer", roles.peer)):
-        door = f"transport/auth/roles/{role}"
-        ways += _named(door, names)
-        who = f"only {', '.join(names)}" if names else "nobody"
-        closed[door] = f"{who} may connect as a {role}"
-    for door, names, words in (
-        ("transport/link/protocols", settings.transport.link.protocols, "links use only"),
-        (
-            "scouting/gossip/networks",
-            settings.scouting.gossip.networks,
-            "nodes are dialled only in",
-        ),
+    for door, words, nobody, names in (
+        (ROUTERS, "{} may connect as a router", "nobody", roles.router),
+        (PEERS, "{} may connect as a peer", "nobody", roles.peer),
+        (PROTOCOLS, "links use {}", "no protocol", settings.transport.link.protocols),
+        (NETWORKS, "nodes are dialled in {}", "no network", settings.scouting.gossip.networks),
     ):
-        ways += _named(door, names)
-        closed[door] = f"{words} {', '.join(names or ()) or 'nothing'}"
+        ways += [Way(door)] if names is None else [Way(door, who=name) for name in names]
+        closed[door] = words.format(f"only {', '.join(names)}" if names else nobody)
     ways += _admin_space(settings)
     if config.names("adminspace"):
         closed[READING] = "the admin space answers nobody else"
@@ -238,10 +239,6 @@ def _reached(door: str, within: bool, demands: Iterable[Demand], where: str) -> 
     """Return the ways of a place to listen: what others reach is reached from here, too."""
     for reach in (Reach.MACHINE,) if within else (Reach.MACHINE, Reach.OTHERS):
         yield Way(door, reach, frozenset(demands), where=where)
-
-
-def _named(door: str, names: Iterable[str] | None) -> list[Way]:
-    return [Way(door)] if names is None else [Way(door, who=name) for name in names]
 
 
 def _of_messages(settings: Settings) -> frozenset[Demand]:
