@@ -124,7 +124,7 @@ def test_a_refused_login_and_a_batch_too_small_name_themselves_on_both_sides() -
     network.run(0.5)
     counts = router.node.rejections.counts
     assert (counts["login"], counts["batch-size"]) == (2, 1)
-    assert any("user or password is wrong (user b'u')" in line for line in lines)
+    assert any("user or password is wrong (user 'u')" in line for line in lines)
     assert any("it has no user and password" in line for line in lines)
     assert any("batches of 40 bytes are too small" in line for line in lines)
     assert "user 'u' or its password is wrong" in wrong.node.plan.endpoints[0].error

@@ -218,7 +218,7 @@ class AcceptorAuth:
         expected = proof(self.nonce, b"" if password is None else password)
         # An empty password is none: nobody is let in by it, whatever a file says.
         if not is_same_secret(expected, shown_proof) or not password:
-            raise HandshakeError(f"user or password is wrong (user {user[:64]!r})", GENERIC, LOGIN)
+            raise HandshakeError(f"user or password is wrong (user {self.tried!r})", GENERIC, LOGIN)
         self.user = user.decode("utf-8", "replace")
 
     def _check_key(self, shown: int | bytes | None, key: PrivateKey) -> None:
