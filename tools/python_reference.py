@@ -15,7 +15,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_origin
+
+from tools.signatures import parameters
 
 ROOT = Path(__file__).resolve().parent.parent
 INTRODUCTION = """\
@@ -85,16 +87,32 @@ def members(found: type) -> Iterator[tuple[str, Any]]:
         yield name, inspect.getattr_static(found, name)
 
 
-def signature(call: Any) -> str:
-    """The parameters as they are written."""
+def type_arguments(found: type) -> dict[str, str]:
+    """Return what a class gives its generic bases: `{"T": "Sample"}` for a subscriber."""
+    known: dict[str, str] = {}
+    for base in found.__mro__:
+        for written in vars(base).get("__orig_bases__", ()):
+            variables = getattr(get_origin(written), "__parameters__", ())
+            for variable, given in zip(variables, get_args(written), strict=False):
+                name = getattr(given, "__name__", str(given))
+                known.setdefault(variable.__name__, known.get(name, name))
+    return known
+
+
+def signature(call: Any, types: dict[str, str]) -> str:
+    """The parameters as they are written, with `types` for type variables."""
     try:
-        text = str(inspect.signature(call))
+        found = inspect.signature(call)
+        if any(one.kind is one.VAR_KEYWORD for one in found.parameters.values()):
+            found = found.replace(parameters=parameters(call))
+        text = str(found)
     except (ValueError, TypeError):
         return "(…)"
     text = text.replace("'", "").replace("(self, /, ", "(").replace("(self, ", "(")
     text = text.replace("(self, /)", "()").replace("(self)", "()").replace("/, ", "")
     text = text.replace("(/)", "()")
     text = re.sub(r"<(?:function|object|class) [^>]*>", "…", text)
+    text = re.sub(r"\b[A-Z](_co)?\b", lambda variable: types.get(variable[0], variable[0]), text)
     return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
@@ -147,14 +165,15 @@ def described(name: str, value: Any) -> list[str]:
             shown = [f"`{value!r}`", ""] if isinstance(value, str | int) else []
             module, _, last = name.rpartition(".")
             return [f"### `{name}`", "", *shown, *prose(explanation(module, last))]
-        return [f"### `{name}{signature(value)}`", "", *prose(value.__doc__)]
+        return [f"### `{name}{signature(value, {})}`", "", *prose(value.__doc__)]
     lines = [f"### `{name}`", "", *prose(value.__doc__)]
+    types = type_arguments(value)
     for member, found in members(value):
         if isinstance(found, property):
             lines += [f"#### `{member}`", "", *prose(found.__doc__)]
         elif isinstance(found, classmethod | staticmethod) or callable(found):
             call = getattr(value, member)
-            lines += [f"#### `{member}{signature(call)}`", "", *prose(inspect.getdoc(call))]
+            lines += [f"#### `{member}{signature(call, types)}`", "", *prose(inspect.getdoc(call))]
     return lines
 
 
