@@ -19,6 +19,7 @@ import pytest
 import zenlake
 from tests.api.sessions import config, listening, where
 from tests.waiting import SECONDS, holding
+from tools.signatures import parameters
 from zenlake import aio
 from zenlake.wire.codec_declare import DeclareKeyExpr
 from zenlake.wire.codec_network import (
@@ -162,9 +163,9 @@ async def settled(value: Any) -> Any:
 def variants(call: Callable[..., object]) -> Iterator[dict[str, Any]]:
     """The options of a call: none, each by itself, all together."""
     names = [
-        name
-        for name, one in inspect.signature(call).parameters.items()
-        if one.kind is inspect.Parameter.KEYWORD_ONLY and name != TOKEN
+        one.name
+        for one in parameters(call)
+        if one.kind is inspect.Parameter.KEYWORD_ONLY and one.name != TOKEN
     ]
     yield {}
     for name in names:
@@ -335,19 +336,21 @@ INTERNAL = {
 def test_both_surfaces_have_the_same_members_with_the_same_options(name: str) -> None:
     ours, theirs = getattr(zenlake, name), getattr(aio, name)
 
+    def place(one: inspect.Parameter) -> str:
+        """The order of options does not matter."""
+        return one.name if one.kind is one.KEYWORD_ONLY else ""
+
     def members(owner: type) -> dict[str, list[tuple[str, str, object]] | None]:
         found = {}
         for member in dir(owner):
             value = inspect.getattr_static(owner, member)
             if member.startswith("_") or member.isupper() or member in INTERNAL:
                 continue
-            parameters = None
+            taken = None
             if callable(value):
-                parameters = [
-                    (one.name, one.kind.name, one.default)
-                    for one in inspect.signature(value).parameters.values()
-                ]
-            found[member] = parameters
+                ordered = sorted(parameters(value), key=place)
+                taken = [(one.name, one.kind.name, one.default) for one in ordered]
+            found[member] = taken
         return found
 
     assert members(theirs) == members(ours)

@@ -6,7 +6,7 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -15,10 +15,11 @@ from types import ModuleType
 import pytest
 
 import zenlake
+from tools.signatures import parameters
 from zenlake import aio, ext, handlers, shm
 
 MODULES = [zenlake, aio, ext, handlers, shm]
-#: `async` twins may point to the call that they await.
+#: A call that has the parameters of another, or some of them, may point to that one.
 AS = re.compile(r"[Pp]arameters as of `zenlake\.([\w.]+)`")
 
 
@@ -52,7 +53,7 @@ def text_of(owner: object, name: str) -> str:
     return texts(getattr(owner, name).__module__).get(name, "")
 
 
-def called(module: ModuleType) -> Iterator[tuple[str, object]]:
+def called(module: ModuleType) -> Iterator[tuple[str, Callable[..., object]]]:
     """Functions and public methods of public classes, by name."""
     for name in module.__all__:
         value = getattr(module, name)
@@ -78,16 +79,16 @@ def documented(module: ModuleType, name: str) -> str:
     return text
 
 
-def undocumented(module: ModuleType, name: str, function: object) -> list[str]:
+def undocumented(module: ModuleType, name: str, function: Callable[..., object]) -> list[str]:
     """Parameters that the docstring does not name."""
     text = documented(module, name)
     try:
-        parameters = inspect.signature(function).parameters  # type: ignore[arg-type]
+        taken = [one.name for one in parameters(function)]
     except ValueError:
         return []  # compiled, and made by a decorator: the interpreted build tells
     return [
         name
-        for name in parameters
+        for name in taken
         if name not in {"self", "cls"}
         and not name.startswith("_")
         and not re.search(rf"`{name}`|^\s*{name}: \S", text, re.MULTILINE)

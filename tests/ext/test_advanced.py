@@ -56,6 +56,18 @@ def test_a_late_subscriber_gets_the_past_then_the_present(here: zenlake.Session)
         assert take(subscriber, 1) == ["5"]
 
 
+def test_a_publisher_knows_whether_somebody_listens(here: zenlake.Session) -> None:
+    publisher = ext.declare_advanced_publisher(here, "heard")
+    assert publisher.reliability is zenlake.Reliability.RELIABLE
+    assert not publisher.matching_status
+    with publisher.declare_matching_listener() as listener:
+        subscriber = here.declare_subscriber("heard")
+        assert listener.recv().matching
+        assert publisher.matching_status
+        subscriber.undeclare()
+        assert not listener.recv().matching
+
+
 def test_of_the_past_only_as_much_comes_as_is_wanted(here: zenlake.Session) -> None:
     publisher = ext.declare_advanced_publisher(
         here, "past/b", cache=ALL, sample_miss_detection=NUMBERED
@@ -186,7 +198,7 @@ def test_a_heartbeat_recovers_the_last_sample(
         say(publisher, "0")
         assert take(subscriber, 1) == ["0"]
         # Lost on its way: it is only in the cache, and its number only in the heartbeat.
-        publication = publisher._publication
+        publication = publisher.publication
         publication.version, publication.remotes = here.runtime.node.tables.version, []
         say(publisher, "1")
         assert take(subscriber, 1) == ["1"]
@@ -203,7 +215,7 @@ def test_asking_every_so_often_recovers_the_last_sample(here: zenlake.Session) -
         _until_matched(here.declare_publisher("ask"))
         say(publisher, "0")
         assert take(subscriber, 1) == ["0"]
-        publication = publisher._publication
+        publication = publisher.publication
         publication.version, publication.remotes = here.runtime.node.tables.version, []
         say(publisher, "1")
         assert take(subscriber, 1) == ["1"]

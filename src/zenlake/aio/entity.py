@@ -7,41 +7,45 @@ import inspect
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from functools import partial
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from zenlake.aio.core import AwaitingCore
 from zenlake.aio.handler import Handler, iterate
 from zenlake.api.entity import Beside, Called, Queued, check_declared, end
 from zenlake.api.entity import Declared as SyncDeclared
+from zenlake.api.entity import KeyedReceiving as SyncKeyedReceiving
 from zenlake.api.entity import Receiving as SyncReceiving
 from zenlake.engine.channel import Channel
 from zenlake.engine.handlers import Callback, HandlerStats
 from zenlake.engine.tasks import emptying
+from zenlake.keys import KeyExpr
+from zenlake.values import EntityGlobalId
 
-__all__ = ["Declared", "Declaring", "Given", "Receiving"]
+__all__ = ["Declared", "Declaring", "Given", "KeyedReceiving", "Receiving", "Scoped"]
 
 log = logging.getLogger("zenlake")
 
 T = TypeVar("T")
 S = TypeVar("S", bound=SyncDeclared)
-R = TypeVar("R", bound="SyncReceiving[Any]")
+R = TypeVar("R", bound="SyncReceiving[Any, Any]")
+K = TypeVar("K", bound="SyncKeyedReceiving[Any, Any]")
 
 #: What a program may give as handler: a channel, a function, or a coroutine function.
 Given: TypeAlias = Queued[T] | Called[T] | Beside[T, object]
 
 
-class Scoped(Protocol):
+class Scoped:
     """Something that ends with an `async with` block."""
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None:
-        """The end."""
+    __slots__ = ()
+
+    async def __aenter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __aexit__(self, /, *_error: object) -> None:
+        """Subclasses say how it ends."""
+        raise NotImplementedError
 
 
 C = TypeVar("C", bound=Scoped)
@@ -67,18 +71,13 @@ class Declaring(Generic[C]):
         self._made = made
         return made
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, /, *error: object) -> None:
         """Undo it."""
         if self._made is not None:
-            await self._made.__aexit__(kind, error, traceback)
+            await self._made.__aexit__(*error)
 
 
-class Declared(Generic[S]):
+class Declared(Scoped, Generic[S]):
     """Something that is declared until it is undeclared, forgotten, or its session closes."""
 
     def __init__(self, session: AwaitingCore, inner: S, kept: bool = False) -> None:
@@ -96,12 +95,7 @@ class Declared(Generic[S]):
         check_declared(self._inner)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, /, *_error: object) -> None:
         """Undeclare it."""
         end(self._inner)
 
@@ -170,6 +164,20 @@ class Receiving(Declared[R], Generic[R, T]):
         """All items, until it is undeclared."""
         # `async for x in await session.declare_subscriber(key)`: the loop is all that holds it.
         return iterate(self._taken(), self)
+
+
+class KeyedReceiving(Receiving[K, T], Generic[K, T]):
+    """Something declared on a key expression that has a handler."""
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its id, which no other entity has."""
+        return self._inner.id
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """The key expression that it is declared on."""
+        return self._inner.key_expr
 
 
 # ---------------------------------------------------------------------------------- callbacks

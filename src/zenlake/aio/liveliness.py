@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Unpack
 
 from zenlake.aio.core import AwaitingCore
 from zenlake.aio.entity import Declared, Declaring, Given, on_this_loop
 from zenlake.aio.querier import Replies, ask
 from zenlake.aio.subscribe import Subscriber
-from zenlake.api.cancellation import CancellationToken
+from zenlake.api.call_options import LivelinessGetOptions
 from zenlake.api.liveliness import Liveliness as SyncLiveliness
 from zenlake.api.liveliness import LivelinessToken as SyncLivelinessToken
 from zenlake.api.reply import Reply
@@ -65,19 +66,13 @@ class Liveliness:
         /,
         key_expr: IntoKeyExpr,
         handler: Given[Reply] = None,
-        *,
-        timeout: float | None = None,
-        cancellation_token: CancellationToken | None = None,
+        **options: Unpack[LivelinessGetOptions],
     ) -> Replies:
         """Ask who is alive now.
 
         Parameters as of `zenlake.Liveliness.get`.
         """
-
-        def asking(handler: Any, token: CancellationToken) -> object:
-            return self._inner.get(key_expr, handler, timeout=timeout, cancellation_token=token)
-
-        return ask(self._session, handler, cancellation_token, asking)
+        return ask(self._session, partial(self._inner.get, key_expr), handler, options)
 
     def __repr__(self) -> str:
         """Whose it is."""

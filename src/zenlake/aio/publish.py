@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, Unpack
 
 from zenlake.aio.core import AwaitingCore
-from zenlake.aio.entity import Declared, Declaring, Given
-from zenlake.aio.matching import MatchingListener, watch
+from zenlake.aio.matching import Matched
+from zenlake.api.call_options import PublisherDeleteOptions, PublisherPutOptions
 from zenlake.api.entity import check_declared
-from zenlake.api.matching import MatchingStatus
-from zenlake.api.options import IntoEncoding, closed_error, payload_bytes
+from zenlake.api.options import closed_error, payload_bytes
 from zenlake.api.outcome import PutOutcome
 from zenlake.api.publish import Publisher as SyncPublisher
-from zenlake.clock import Timestamp
 from zenlake.engine.tasks import wait_for_local_room, would_block
-from zenlake.keys import KeyExpr
-from zenlake.values import (
-    CongestionControl,
-    Encoding,
-    EntityGlobalId,
-    IntoZBytes,
-    Priority,
-    Reliability,
-    SourceInfo,
-    TimestampInstrumentation,
-)
+from zenlake.values import CongestionControl, Encoding, IntoZBytes, Priority, Reliability
 
 __all__ = ["Publisher"]
 
 
-class Publisher(Declared[SyncPublisher]):
+class Publisher(Matched[SyncPublisher]):
     """A declared publication: `put` is as cheap as it gets."""
 
     def __init__(self, session: AwaitingCore, inner: SyncPublisher) -> None:
@@ -39,16 +27,6 @@ class Publisher(Declared[SyncPublisher]):
         self._builder = inner.builder
         self._runtime = session.runtime
         self._sending = session.sending
-
-    @property
-    def id(self) -> EntityGlobalId:
-        """Its id, which no other entity has."""
-        return self._inner.id
-
-    @property
-    def key_expr(self) -> KeyExpr:
-        """What it publishes on."""
-        return self._inner.key_expr
 
     @property
     def encoding(self) -> Encoding:
@@ -70,26 +48,11 @@ class Publisher(Declared[SyncPublisher]):
         """Whether lost samples are repeated."""
         return self._inner.reliability
 
-    @property
-    def matching_status(self) -> MatchingStatus:
-        """Whether it has a matching subscriber now."""
-        return self._inner.matching_status
-
     def _refuse(self) -> NoReturn:
         check_declared(self._inner)
         raise closed_error()
 
-    async def put(
-        self,
-        /,
-        payload: IntoZBytes,
-        *,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-        source_info: SourceInfo | None = None,
-    ) -> None:
+    async def put(self, /, payload: IntoZBytes, **options: Unpack[PublisherPutOptions]) -> None:
         """Publish a value; waits while the queue towards a neighbour is full.
 
         Parameters as of `zenlake.Publisher.put`.
@@ -99,11 +62,7 @@ class Publisher(Declared[SyncPublisher]):
         publication = self._publication
         share = self._sending.share
         if (
-            encoding is None
-            and attachment is None
-            and timestamp is None
-            and source_info is None
-            and timestamp_instrumentation is None
+            not options
             and not self._builder.stamped
             and share.left > 1
             and not would_block(publication)
@@ -113,67 +72,21 @@ class Publisher(Declared[SyncPublisher]):
             if publication.locals:
                 await wait_for_local_room(publication)
             return
-        push = self._builder.put(
-            publication,
-            payload,
-            encoding,
-            attachment,
-            timestamp,
-            timestamp_instrumentation,
-            source_info,
-        )
-        await self._sending.send(publication, push)
+        await self._sending.send(publication, self._builder.put(publication, payload, **options))
 
-    def try_put(
-        self,
-        /,
-        payload: IntoZBytes,
-        *,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-        source_info: SourceInfo | None = None,
-    ) -> PutOutcome:
+    def try_put(self, /, payload: IntoZBytes, **options: Unpack[PublisherPutOptions]) -> PutOutcome:
         """Publish a value without waiting, and say what became of it; not awaited.
 
         Parameters as of `zenlake.Publisher.try_put`.
         """
-        return self._inner.try_put(
-            payload,
-            encoding=encoding,
-            attachment=attachment,
-            timestamp=timestamp,
-            timestamp_instrumentation=timestamp_instrumentation,
-            source_info=source_info,
-        )
+        return self._inner.try_put(payload, **options)
 
-    async def delete(
-        self,
-        /,
-        *,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-        source_info: SourceInfo | None = None,
-    ) -> None:
+    async def delete(self, /, **options: Unpack[PublisherDeleteOptions]) -> None:
         """Publish that the value is removed.
 
         Parameters as of `zenlake.Publisher.delete`.
         """
         if self._inner.gone or self._runtime.closed:
             self._refuse()
-        push = self._builder.delete(
-            self._publication, attachment, timestamp, timestamp_instrumentation, source_info
-        )
-        await self._sending.send(self._publication, push)
-
-    def declare_matching_listener(
-        self, /, handler: Given[MatchingStatus] = None
-    ) -> Declaring[MatchingListener]:
-        """Be told when the first subscriber comes and when the last one leaves.
-
-        Parameters as of `zenlake.Publisher.declare_matching_listener`.
-        """
-        check_declared(self._inner)
-        return watch(self._session, self._publication, handler)
+        publication = self._publication
+        await self._sending.send(publication, self._builder.delete(publication, **options))

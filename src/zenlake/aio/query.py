@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Unpack
 
+from zenlake.aio.entity import Scoped
+from zenlake.api.call_options import ReplyDelOptions, ReplyOptions, refuse_unknown
 from zenlake.api.options import IntoEncoding
 from zenlake.api.query import Query as SyncQuery
-from zenlake.clock import Timestamp
 from zenlake.engine.tasks import wait_for_room
 from zenlake.keys import IntoKeyExpr, KeyExpr, Parameters, Selector
 from zenlake.values import (
-    CongestionControl,
     Encoding,
     IntoZBytes,
-    Priority,
     ReplyKeyExpr,
     SourceInfo,
     TimestampStack,
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Query"]
 
 
-class Query:
+class Query(Scoped):
     """A query that waits for its replies.
 
     The node that asked waits until it is finalised: by `drop`, by the end of an `async with` block,
@@ -101,58 +99,24 @@ class Query:
         return await wait_for_room(outbox, priority, True, blocking, incoming.key)
 
     async def reply(
-        self,
-        /,
-        key_expr: IntoKeyExpr,
-        payload: IntoZBytes,
-        *,
-        encoding: IntoEncoding | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
+        self, /, key_expr: IntoKeyExpr, payload: IntoZBytes, **options: Unpack[ReplyOptions]
     ) -> None:
         """Reply with a value; it travels as urgently as the query did.
 
         Parameters as of `zenlake.Query.reply`.
         """
+        refuse_unknown("reply", options, ReplyOptions.__optional_keys__)
         if await self._room():
-            self._inner.reply(
-                key_expr,
-                payload,
-                encoding=encoding,
-                congestion_control=congestion_control,
-                priority=priority,
-                express=express,
-                attachment=attachment,
-                timestamp=timestamp,
-            )
+            self._inner.reply(key_expr, payload, **options)
 
-    async def reply_del(
-        self,
-        /,
-        key_expr: IntoKeyExpr,
-        *,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-    ) -> None:
+    async def reply_del(self, /, key_expr: IntoKeyExpr, **options: Unpack[ReplyDelOptions]) -> None:
         """Reply that a value is removed.
 
         Parameters as of `zenlake.Query.reply_del`.
         """
+        refuse_unknown("reply_del", options, ReplyDelOptions.__optional_keys__)
         if await self._room():
-            self._inner.reply_del(
-                key_expr,
-                congestion_control=congestion_control,
-                priority=priority,
-                express=express,
-                attachment=attachment,
-                timestamp=timestamp,
-            )
+            self._inner.reply_del(key_expr, **options)
 
     async def reply_err(
         self, /, payload: IntoZBytes, *, encoding: IntoEncoding | None = None
@@ -168,16 +132,7 @@ class Query:
         """Finalise it: there will be no more replies from here."""
         self._inner.drop()
 
-    async def __aenter__(self) -> Self:
-        """Itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, /, *_error: object) -> None:
         """Finalise it."""
         self._inner.drop()
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator
-from types import TracebackType
 from typing import Any, Self
 
-from zenlake.aio.entity import Given, is_task, on_this_loop
+from zenlake.aio.entity import Given, Scoped, is_task, on_this_loop
 from zenlake.aio.handler import Handler, iterate
 from zenlake.clock import ZenohId
 from zenlake.config import Config
@@ -21,7 +20,7 @@ from zenlake.values import Hello, WhatAmI, WhatAmIMatcher
 __all__ = ["Scout", "scout"]
 
 
-class Scout:
+class Scout(Scoped):
     """A running scout, until it is stopped; iterate over whom it finds."""
 
     def __init__(self, receiver: Receiver, start: Callable[[Receiver], StandaloneScout]) -> None:
@@ -74,16 +73,7 @@ class Scout:
         return self
         yield
 
-    async def __aenter__(self) -> Self:
-        """Itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, /, *_error: object) -> None:
         """Look no more."""
         self._end()
 

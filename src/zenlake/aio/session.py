@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from types import TracebackType
-from typing import Any, Self
+from functools import partial
+from typing import Any, Unpack
 
 from zenlake.aio.core import AwaitingCore
-from zenlake.aio.entity import Declared, Declaring, Given, function_of, on_this_loop
+from zenlake.aio.entity import Declared, Declaring, Given, Scoped, function_of, on_this_loop
 from zenlake.aio.info import SessionInfo
 from zenlake.aio.liveliness import Liveliness
 from zenlake.aio.publish import Publisher
@@ -16,10 +16,17 @@ from zenlake.aio.query import Query
 from zenlake.aio.queryable import Queryable
 from zenlake.aio.subscribe import Subscriber
 from zenlake.api.acknowledge import Acknowledgement
-from zenlake.api.cancellation import CancellationToken
-from zenlake.api.consolidation import IntoQueryConsolidation
-from zenlake.api.core import open_runtime, publication_of
-from zenlake.api.options import IntoEncoding, StampCallback, locality, qos_byte
+from zenlake.api.call_options import (
+    DeleteOptions,
+    GetOptions,
+    PublisherOptions,
+    PutOptions,
+    QuerierOptions,
+    QueryableOptions,
+    SubscriberOptions,
+)
+from zenlake.api.core import delete_message, open_runtime, put_message
+from zenlake.api.options import IntoEncoding, StampCallback
 from zenlake.api.outcome import PutOutcome
 from zenlake.api.queryable import declare_queryable_of
 from zenlake.api.reply import Reply
@@ -30,18 +37,7 @@ from zenlake.engine.runtime import Runtime
 from zenlake.keys import IntoKeyExpr, IntoSelector, KeyExpr
 from zenlake.node.entities import IncomingQuery
 from zenlake.node.sample import Sample
-from zenlake.values import (
-    CongestionControl,
-    EntityGlobalId,
-    IntoZBytes,
-    Locality,
-    Priority,
-    QueryTarget,
-    Reliability,
-    ReplyKeyExpr,
-    SourceInfo,
-    TimestampInstrumentation,
-)
+from zenlake.values import EntityGlobalId, IntoZBytes
 
 __all__ = ["Session", "open"]
 
@@ -63,7 +59,7 @@ async def _open(config: Config, timestamp_callback: StampCallback | None) -> Ses
     return Session(SyncSession(await Runtime.open_async(config), timestamp_callback))
 
 
-class Session(AwaitingCore):
+class Session(Scoped, AwaitingCore):
     """A program's place in the network: publish, subscribe, query and reply through it.
 
     It belongs to the loop on which it was opened, and all its links and timers run there.
@@ -113,16 +109,7 @@ class Session(AwaitingCore):
         """Whether it is closed."""
         return self.runtime.closed
 
-    async def __aenter__(self) -> Self:
-        """Itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, /, *_error: object) -> None:
         """Close it."""
         await self.close()
 
@@ -183,110 +170,32 @@ class Session(AwaitingCore):
     # ---------------------------------------------------------------------------- publishing
 
     async def put(
-        self,
-        /,
-        key_expr: IntoKeyExpr,
-        payload: IntoZBytes,
-        *,
-        encoding: IntoEncoding | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
+        self, /, key_expr: IntoKeyExpr, payload: IntoZBytes, **options: Unpack[PutOptions]
     ) -> None:
         """Publish a value under a key; waits while the queue towards a neighbour is full.
 
         Parameters as of `zenlake.Session.put`.
         """
-        qos = qos_byte(congestion_control, priority, express)
-        destination = locality(allowed_destination)
-        publication = publication_of(self.core, key_expr, qos, encoding, destination)
-        push = self.core.builder.put(
-            publication,
-            payload,
-            None,
-            attachment,
-            timestamp,
-            timestamp_instrumentation,
-            source_info,
-        )
-        await self.sending.send(publication, push)
+        await self.sending.send(*put_message(self.core, key_expr, payload, options))
 
     def try_put(
-        self,
-        /,
-        key_expr: IntoKeyExpr,
-        payload: IntoZBytes,
-        *,
-        encoding: IntoEncoding | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
+        self, /, key_expr: IntoKeyExpr, payload: IntoZBytes, **options: Unpack[PutOptions]
     ) -> PutOutcome:
         """Publish a value under a key without waiting, and say what became of it; not awaited.
 
         Parameters as of `zenlake.Session.try_put`.
         """
-        return self._inner.try_put(
-            key_expr,
-            payload,
-            encoding=encoding,
-            congestion_control=congestion_control,
-            priority=priority,
-            express=express,
-            attachment=attachment,
-            timestamp=timestamp,
-            timestamp_instrumentation=timestamp_instrumentation,
-            allowed_destination=allowed_destination,
-            source_info=source_info,
-        )
+        return self._inner.try_put(key_expr, payload, **options)
 
-    async def delete(
-        self,
-        /,
-        key_expr: IntoKeyExpr,
-        *,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
-    ) -> None:
+    async def delete(self, /, key_expr: IntoKeyExpr, **options: Unpack[DeleteOptions]) -> None:
         """Publish that the value under a key is removed.
 
         Parameters as of `zenlake.Session.delete`.
         """
-        qos = qos_byte(congestion_control, priority, express)
-        destination = locality(allowed_destination)
-        publication = publication_of(self.core, key_expr, qos, None, destination)
-        push = self.core.builder.delete(
-            publication, attachment, timestamp, timestamp_instrumentation, source_info
-        )
-        await self.sending.send(publication, push)
+        await self.sending.send(*delete_message(self.core, key_expr, options))
 
     def declare_publisher(
-        self,
-        /,
-        key_expr: IntoKeyExpr,
-        *,
-        encoding: IntoEncoding | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        reliability: Reliability | None = None,
-        allowed_destination: Locality | None = None,
+        self, /, key_expr: IntoKeyExpr, **options: Unpack[PublisherOptions]
     ) -> Declaring[Publisher]:
         """Declare a publisher, for a key that is published on again and again.
 
@@ -294,16 +203,7 @@ class Session(AwaitingCore):
         """
 
         async def declare() -> Publisher:
-            inner = self._inner.declare_publisher(
-                key_expr,
-                encoding=encoding,
-                congestion_control=congestion_control,
-                priority=priority,
-                express=express,
-                reliability=reliability,
-                allowed_destination=allowed_destination,
-            )
-            return Publisher(self, inner)
+            return Publisher(self, self._inner.declare_publisher(key_expr, **options))
 
         return Declaring(declare())
 
@@ -314,8 +214,7 @@ class Session(AwaitingCore):
         /,
         key_expr: IntoKeyExpr,
         handler: Given[Sample] = None,
-        *,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[SubscriberOptions],
     ) -> Declaring[Subscriber]:
         """Subscribe to a key expression.
 
@@ -323,9 +222,7 @@ class Session(AwaitingCore):
         """
 
         async def declare() -> Subscriber:
-            inner = self._inner.declare_subscriber(
-                key_expr, on_this_loop(handler), allowed_origin=allowed_origin
-            )
+            inner = self._inner.declare_subscriber(key_expr, on_this_loop(handler), **options)
             return Subscriber(self, inner, handler)
 
         return Declaring(declare())
@@ -337,9 +234,7 @@ class Session(AwaitingCore):
         /,
         key_expr: IntoKeyExpr,
         handler: Given[Query] = None,
-        *,
-        complete: bool | None = None,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[QueryableOptions],
     ) -> Declaring[Queryable]:
         """Reply to queries on a key expression.
 
@@ -356,9 +251,7 @@ class Session(AwaitingCore):
             def query(incoming: IncomingQuery) -> Query:
                 return Query(runtime, sending, incoming)
 
-            inner = declare_queryable_of(
-                self.core, key_expr, given, query, complete, allowed_origin
-            )
+            inner = declare_queryable_of(self.core, key_expr, given, query, **options)
             return Queryable(self, inner, handler)
 
         return Declaring(declare())
@@ -370,48 +263,13 @@ class Session(AwaitingCore):
         /,
         selector: IntoSelector,
         handler: Given[Reply] = None,
-        *,
-        target: QueryTarget | None = None,
-        consolidation: IntoQueryConsolidation | None = None,
-        accept_replies: ReplyKeyExpr | None = None,
-        timeout: float | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: IntoEncoding | None = None,
-        attachment: IntoZBytes | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        **options: Unpack[GetOptions],
     ) -> Replies:
         """Send a query to the queryables that match a selector; iterate over the replies.
 
         Parameters as of `zenlake.Session.get`.
         """
-
-        def asking(handler: Any, token: CancellationToken) -> object:
-            return self._inner.get(
-                selector,
-                handler,
-                target=target,
-                consolidation=consolidation,
-                accept_replies=accept_replies,
-                timeout=timeout,
-                congestion_control=congestion_control,
-                priority=priority,
-                express=express,
-                payload=payload,
-                encoding=encoding,
-                attachment=attachment,
-                allowed_destination=allowed_destination,
-                source_info=source_info,
-                cancellation_token=token,
-                timestamp_instrumentation=timestamp_instrumentation,
-            )
-
-        return ask(self, handler, cancellation_token, asking)
+        return ask(self, partial(self._inner.get, selector), handler, options)
 
     async def put_acknowledged(
         self,
@@ -443,18 +301,7 @@ class Session(AwaitingCore):
         raise acknowledgement.failure()
 
     def declare_querier(
-        self,
-        /,
-        key_expr: IntoKeyExpr,
-        *,
-        target: QueryTarget | None = None,
-        consolidation: IntoQueryConsolidation | None = None,
-        accept_replies: ReplyKeyExpr | None = None,
-        timeout: float | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        allowed_destination: Locality | None = None,
+        self, /, key_expr: IntoKeyExpr, **options: Unpack[QuerierOptions]
     ) -> Declaring[Querier]:
         """Declare a querier, for what is asked again and again.
 
@@ -462,17 +309,6 @@ class Session(AwaitingCore):
         """
 
         async def declare() -> Querier:
-            inner = self._inner.declare_querier(
-                key_expr,
-                target=target,
-                consolidation=consolidation,
-                accept_replies=accept_replies,
-                timeout=timeout,
-                congestion_control=congestion_control,
-                priority=priority,
-                express=express,
-                allowed_destination=allowed_destination,
-            )
-            return Querier(self, inner)
+            return Querier(self, self._inner.declare_querier(key_expr, **options))
 
         return Declaring(declare())

@@ -6,7 +6,7 @@ running node here. It is compiled: a plain `put` is the hottest call of the API.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, Unpack, cast
 
 from mypy_extensions import mypyc_attr
 
@@ -34,8 +34,17 @@ from zenlake.values import (
     SourceInfo,
     TimestampInstrumentation,
 )
+from zenlake.wire.codec_network import Push
 
-__all__ = ["OWN", "SessionCore", "open_runtime", "publication_of"]
+if TYPE_CHECKING:
+    from zenlake.api.call_options import (
+        DeleteOptions,
+        PublisherDeleteOptions,
+        PutOptions,
+        SendOptions,
+    )
+
+__all__ = ["OWN", "SessionCore", "delete_message", "open_runtime", "put_message"]
 
 #: How many keys of undeclared publications are remembered with their route.
 PUBLICATIONS: Final = 1024
@@ -127,10 +136,7 @@ class SessionCore:
         ):
             publication = self._plain.get(key_expr)
             if publication is None:
-                publication = self._publication(key_expr, 5, None, Locality.ANY.value)
-                if len(self._plain) >= PUBLICATIONS:
-                    self._plain.clear()
-                self._plain[key_expr] = publication
+                publication = _plain_publication(self, key_expr)
             publication.put(payload if type(payload) is bytes else payload_bytes(payload))
             return
         qos = qos_byte(congestion_control, priority, express)
@@ -147,48 +153,13 @@ class SessionCore:
         publication.publish(push)
 
     def try_put(
-        self,
-        /,
-        key_expr: IntoKeyExpr,
-        payload: IntoZBytes,
-        *,
-        encoding: IntoEncoding | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        attachment: IntoZBytes | None = None,
-        timestamp: Timestamp | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
+        self, /, key_expr: IntoKeyExpr, payload: IntoZBytes, **options: Unpack[PutOptions]
     ) -> PutOutcome:
         """Publish a value under a key without waiting, and say what became of it.
 
-        Args:
-            key_expr: A key expression, as text or as a `KeyExpr`.
-            payload: The value: bytes, text, or anything else that `ZBytes` takes.
-            encoding: What the payload is, such as `"application/json"`.
-            congestion_control: What happens when the queue towards a neighbour is full; DROP if not
-                said.
-            priority: Which queue it waits in; DATA if not said.
-            express: Whether it is sent at once, instead of in a batch with others.
-            attachment: Bytes that travel beside the payload.
-            timestamp: When the value was made; if not said, as `timestamping` is configured.
-            timestamp_instrumentation: At which points of its route times are taken.
-            allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
-            source_info: Which entity published it, and as its how-manieth sample.
+        Parameters as of `zenlake.Session.put`.
         """
-        qos = qos_byte(congestion_control, priority, express)
-        publication = self._publication(key_expr, qos, encoding, locality(allowed_destination))
-        push = self.builder.put(
-            publication,
-            payload,
-            None,
-            attachment,
-            timestamp,
-            timestamp_instrumentation,
-            source_info,
-        )
+        publication, push = put_message(self, key_expr, payload, options)
         return attempt(publication, push)
 
     def delete(
@@ -207,17 +178,7 @@ class SessionCore:
     ) -> None:
         """Publish that the value under a key is removed.
 
-        Args:
-            key_expr: A key expression, as text or as a `KeyExpr`.
-            congestion_control: What happens when the queue towards a neighbour is full; DROP if not
-                said.
-            priority: Which queue it waits in; DATA if not said.
-            express: Whether it is sent at once, instead of in a batch with others.
-            attachment: Bytes that travel beside the payload.
-            timestamp: When the value was made; if not said, as `timestamping` is configured.
-            timestamp_instrumentation: At which points of its route times are taken.
-            allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
-            source_info: Which entity published it, and as its how-manieth sample.
+        Parameters as of `zenlake.Session.put`.
         """
         qos = qos_byte(congestion_control, priority, express)
         publication = self._publication(key_expr, qos, None, locality(allowed_destination))
@@ -235,12 +196,48 @@ def open_runtime(session: SessionCore) -> Runtime:
     return runtime
 
 
-def publication_of(
-    session: SessionCore,
-    key_expr: IntoKeyExpr,
-    qos: int,
-    encoding: IntoEncoding | None,
-    destination: int,
+def put_message(
+    session: SessionCore, key_expr: IntoKeyExpr, payload: IntoZBytes, options: PutOptions
+) -> tuple[Publication, Push]:
+    """Return the publication of a key and the message of a put; removes options that it used."""
+    if not options:
+        publication = _plain_publication(session, key_expr)
+        return publication, session.builder.put(publication, payload)
+    publication = _routed(session, key_expr, options.pop("encoding", None), options)
+    beside = cast("PublisherDeleteOptions", options)
+    return publication, session.builder.put(publication, payload, **beside)
+
+
+def delete_message(
+    session: SessionCore, key_expr: IntoKeyExpr, options: DeleteOptions
+) -> tuple[Publication, Push]:
+    """Return the publication of a key and the message of a delete; removes options that it used."""
+    publication = _routed(session, key_expr, None, options)
+    beside = cast("PublisherDeleteOptions", options)
+    return publication, session.builder.delete(publication, **beside)
+
+
+def _plain_publication(session: SessionCore, key_expr: IntoKeyExpr) -> Publication:
+    """Return the publication of a key for puts without options, found by the key as it is given."""
+    if session.runtime.closed:
+        raise closed_error()
+    publication = session._plain.get(key_expr)
+    if publication is None:
+        publication = session._publication(key_expr, 5, None, Locality.ANY.value)
+        if len(session._plain) >= PUBLICATIONS:
+            session._plain.clear()
+        session._plain[key_expr] = publication
+    return publication
+
+
+def _routed(
+    session: SessionCore, key_expr: IntoKeyExpr, encoding: IntoEncoding | None, options: SendOptions
 ) -> Publication:
-    """Return the publication of a key, for a driver that waits in its own way."""
+    """Return the publication of a key; removes the options that say how its messages travel."""
+    qos = qos_byte(
+        options.pop("congestion_control", None),
+        options.pop("priority", None),
+        options.pop("express", None),
+    )
+    destination = locality(options.pop("allowed_destination", None))
     return session._publication(key_expr, qos, encoding, destination)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 from mypy_extensions import mypyc_attr
 
 from zenlake.api.core import SessionCore
+from zenlake.api.options import closed_error
 from zenlake.api.release import later
 from zenlake.clock import ZenohId
 from zenlake.engine.handlers import (
@@ -21,6 +22,7 @@ from zenlake.engine.handlers import (
 )
 from zenlake.errors import ZError
 from zenlake.keys import KeyExpr
+from zenlake.node.entities import LivelinessSubscriber, LocalQueryable, LocalSubscriber
 from zenlake.values import EntityGlobalId
 
 if TYPE_CHECKING:
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
     from zenlake.engine.runtime import Runtime
     from zenlake.node.programs.local import Local
 
-__all__ = ["Declared", "Receiving"]
+__all__ = ["Declared", "KeyedReceiving", "Receiving"]
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 H = TypeVar("H")
 
 #: The three shapes of a handler.
@@ -69,6 +72,11 @@ class Declared:
         if self.gone:
             raise ZError(f"Undeclared {self.WHAT}: it was undeclared before; declare another")
 
+    def _check_open(self) -> None:
+        if self.gone or self._runtime.closed:
+            self._check()
+            raise closed_error()
+
     def _withdraw(self, local: Local) -> None:
         """Undo the declaration; the node's lock is held."""
 
@@ -103,8 +111,8 @@ class Declared:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Receiving(Declared, Generic[H]):
-    """Something declared that has a handler."""
+class Receiving(Declared, Generic[T_co, H]):
+    """Something declared that has a handler, and gets items of one type."""
 
     def __init__(self, session: SessionCore, receiver: Receiver) -> None:
         """The handler in the form that the program gave it."""
@@ -115,8 +123,7 @@ class Receiving(Declared, Generic[H]):
     @property
     def handler(self) -> H:
         """The channel to take from, or the object given beside a callback; None for a callback."""
-        self._check()
-        handler: Any = self.receiver.handler
+        handler: Any = self._handler()
         return handler  # type: ignore[no-any-return]
 
     @property
@@ -128,14 +135,65 @@ class Receiving(Declared, Generic[H]):
         self._check()
         return self.receiver.handler
 
-    def _iterate(self) -> Iterator[Any]:
-        self._check()
+    def recv(self, /) -> T_co:
+        """The next item; waits for it, and raises `ZError` when there will be none."""
+        item: Any = self._handler().recv()
+        return item  # type: ignore[no-any-return]
+
+    def try_recv(self, /) -> T_co | None:
+        """The next item if it is here, else None."""
+        item: Any = self._handler().try_recv()
+        return item  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[T_co]:
+        """All items, until it is undeclared."""
+        handler = self._handler()
         receiver = self.receiver
         if not receiver.is_callback:
             # `for sample in session.declare_subscriber(key)`: the loop is all that holds it.
-            return Handler[Any](receiver.channel, receiver.of, self)
-        handler: Any = receiver.handler
+            return Handler[T_co](receiver.channel, receiver.of, self)
         return iter(handler)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class KeyedReceiving(Receiving[T_co, H]):
+    """Something declared on a key expression that has a handler."""
+
+    def __init__(
+        self,
+        session: SessionCore,
+        receiver: Receiver,
+        entity: LocalSubscriber | LivelinessSubscriber | LocalQueryable,
+    ) -> None:
+        """`entity`: what it is to the node."""
+        super().__init__(session, receiver)
+        self._entity: LocalSubscriber | LivelinessSubscriber | LocalQueryable = entity
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its id, which no other entity has."""
+        self._check()
+        return entity_id(self._runtime.zid, self._entity.eid)
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """The key expression that it is declared on."""
+        self._check()
+        return KeyExpr.trusted(self._entity.key)
+
+    def _withdraw(self, local: Local) -> None:
+        entity = self._entity
+        if isinstance(entity, LocalSubscriber):
+            local.unsubscribe(entity)
+        elif isinstance(entity, LocalQueryable):
+            local.unqueryable(entity)
+        else:
+            local.liveliness.unwatch(entity)
+
+    def __repr__(self) -> str:
+        """What it is, and its key expression."""
+        self._check()
+        return f"<{type(self).__name__} {self._entity.key}>"
 
 
 def check_declared(entity: Declared) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, final, overload
 
 from zenlake.api.core import SessionCore, open_runtime
 from zenlake.api.entity import Beside, Called, H, Queued, Receiving, forgotten, receiver_of
@@ -293,7 +293,7 @@ class LinkEvent:
         return f"<LinkEvent {self._kind.name} {self._link!r}>"
 
 
-class EventsListener(Receiving[H], Generic[E, H]):
+class EventsListener(Receiving[E, H]):
     """Tells of neighbours that come and go."""
 
     def __del__(self) -> None:
@@ -326,20 +326,6 @@ class EventsListener(Receiving[H], Generic[E, H]):
                 for neighbour in runtime.neighbours():
                     on_session(neighbour, True)
             runtime.add_session_listener(on_session)
-
-    def recv(self, /) -> E:
-        """The next event; waits for it."""
-        event: E = self._handler().recv()
-        return event
-
-    def try_recv(self, /) -> E | None:
-        """The next event if it is here, else None."""
-        event: E | None = self._handler().try_recv()
-        return event
-
-    def __iter__(self) -> Iterator[E]:
-        """All events, until it is undeclared."""
-        return self._iterate()
 
     def _end(self) -> None:
         if not self.gone:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack, overload
 
 from zenlake.api.cancellation import CancellationToken, refuse_cancelled
 from zenlake.api.core import SessionCore, open_runtime
@@ -17,6 +17,7 @@ from zenlake.node.entities import Token
 from zenlake.node.sample import Sample
 
 if TYPE_CHECKING:
+    from zenlake.api.call_options import LivelinessGetOptions
     from zenlake.engine.handlers import Handler
     from zenlake.node.programs.local import Local
 
@@ -69,9 +70,7 @@ class Liveliness:
         /,
         key_expr: IntoKeyExpr,
         handler: Queued[Reply] = None,
-        *,
-        timeout: float | None = None,
-        cancellation_token: CancellationToken | None = None,
+        **options: Unpack[LivelinessGetOptions],
     ) -> Handler[Reply]: ...
     @overload
     def get(
@@ -79,9 +78,7 @@ class Liveliness:
         /,
         key_expr: IntoKeyExpr,
         handler: Beside[Reply, H],
-        *,
-        timeout: float | None = None,
-        cancellation_token: CancellationToken | None = None,
+        **options: Unpack[LivelinessGetOptions],
     ) -> H: ...
     @overload
     def get(
@@ -89,9 +86,7 @@ class Liveliness:
         /,
         key_expr: IntoKeyExpr,
         handler: Called[Reply],
-        *,
-        timeout: float | None = None,
-        cancellation_token: CancellationToken | None = None,
+        **options: Unpack[LivelinessGetOptions],
     ) -> None: ...
     def get(
         self,

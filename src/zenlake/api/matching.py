@@ -1,19 +1,32 @@
-"""Matching status: whether a publisher has subscribers, a querier queryables; its listener."""
+"""Matching status: whether a publisher has subscribers, a querier queryables; its listeners."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final, overload
+
+from mypy_extensions import mypyc_attr
 
 from zenlake.api.core import SessionCore
-from zenlake.api.entity import H, Receiving, forgotten, receiver_of
-from zenlake.engine.handlers import Receiver, StatusQueue
+from zenlake.api.entity import (
+    Beside,
+    Called,
+    Declared,
+    H,
+    Queued,
+    Receiving,
+    entity_id,
+    forgotten,
+    receiver_of,
+)
+from zenlake.engine.handlers import Handler, Receiver, StatusQueue
+from zenlake.keys import KeyExpr
 from zenlake.node.entities import LocalQuerier, Publication
+from zenlake.values import EntityGlobalId
 
 if TYPE_CHECKING:
     from zenlake.node.programs.local import Local
 
-__all__ = ["MatchingListener", "MatchingStatus", "watch_matching"]
+__all__ = ["Matched", "MatchingListener", "MatchingStatus", "watch_matching"]
 
 
 @final
@@ -48,7 +61,8 @@ class MatchingStatus:
         return f"MatchingStatus({self._matching})"
 
 
-class MatchingListener(Receiving[H]):
+@final
+class MatchingListener(Receiving[MatchingStatus, H]):
     """Tells when the first that matches comes, and when the last one leaves."""
 
     def __del__(self) -> None:
@@ -69,20 +83,6 @@ class MatchingListener(Receiving[H]):
         self._entity: Publication | LocalQuerier = entity
         self._sink: StatusQueue = sink
 
-    def recv(self, /) -> MatchingStatus:
-        """The next change; waits for it."""
-        status: MatchingStatus = self._handler().recv()
-        return status
-
-    def try_recv(self, /) -> MatchingStatus | None:
-        """The next change if it is here."""
-        status: MatchingStatus | None = self._handler().try_recv()
-        return status
-
-    def __iter__(self) -> Iterator[MatchingStatus]:
-        """All changes, until it is undeclared."""
-        return self._iterate()
-
     def _withdraw(self, local: Local) -> None:
         local.matching.unwatch(self._entity, self._sink)
 
@@ -102,3 +102,67 @@ def watch_matching(
         listener: MatchingListener[Any] = MatchingListener(session, receiver, entity, sink)
         node.local.matching.watch(entity, sink)
     return listener
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Matched(Declared):
+    """A publisher or a querier: it knows whether the other side is there."""
+
+    def __init__(self, session: SessionCore, entity: Publication | LocalQuerier) -> None:
+        """`entity`: what it is to the node."""
+        super().__init__(session)
+        #: For the awaiting entity around it.
+        self.entity: Publication | LocalQuerier = entity
+
+    @property
+    def id(self) -> EntityGlobalId:
+        """Its id, which no other entity has."""
+        self._check()
+        return entity_id(self._runtime.zid, self.entity.eid)
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        """The key expression that it is declared on."""
+        self._check()
+        return KeyExpr.trusted(self.entity.key)
+
+    @property
+    def matching_status(self) -> MatchingStatus:
+        """Whether it has a matching subscriber, or queryable, now."""
+        self._check()
+        with self._runtime.locked() as node:
+            return MatchingStatus(node.local.matching.of(self.entity))
+
+    @overload
+    def declare_matching_listener(
+        self, /, handler: Queued[MatchingStatus] = None
+    ) -> MatchingListener[Handler[MatchingStatus]]: ...
+    @overload
+    def declare_matching_listener(
+        self, /, handler: Beside[MatchingStatus, H]
+    ) -> MatchingListener[H]: ...
+    @overload
+    def declare_matching_listener(
+        self, /, handler: Called[MatchingStatus]
+    ) -> MatchingListener[None]: ...
+    def declare_matching_listener(self, /, handler: object = None) -> MatchingListener[Any]:
+        """Be told when the first subscriber or queryable comes, and when the last one leaves.
+
+        Args:
+            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
+                callback and an object to reach as `handler`.
+        """
+        self._check()
+        return watch_matching(self._session, self.entity, handler)
+
+    def _withdraw(self, local: Local) -> None:
+        entity = self.entity
+        if isinstance(entity, Publication):
+            local.unpublish(entity)
+        else:
+            local.unquerier(entity)
+
+    def __repr__(self) -> str:
+        """What it is, and its key expression."""
+        self._check()
+        return f"<{type(self).__name__} {self.entity.key}>"

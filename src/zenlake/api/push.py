@@ -42,11 +42,11 @@ class PushBuilder:
         self,
         publication: Publication,
         payload: IntoZBytes,
-        encoding: IntoEncoding | None,
-        attachment: IntoZBytes | None,
-        timestamp: Timestamp | None,
-        instrumentation: TimestampInstrumentation | None,
-        source_info: SourceInfo | None,
+        encoding: IntoEncoding | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        source_info: SourceInfo | None = None,
     ) -> Push:
         """A value to publish; without an encoding it has that of its publication."""
         id, schema = publication.encoding, publication.schema
@@ -60,15 +60,15 @@ class PushBuilder:
             attachment=optional_bytes(attachment),
             payload=payload_bytes(payload),
         )
-        return publication.message(body, self._stamps.begin(instrumentation))
+        return publication.message(body, self._stamps.begin(timestamp_instrumentation))
 
     def delete(
         self,
         publication: Publication,
-        attachment: IntoZBytes | None,
-        timestamp: Timestamp | None,
-        instrumentation: TimestampInstrumentation | None,
-        source_info: SourceInfo | None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        source_info: SourceInfo | None = None,
     ) -> Push:
         """The removal of a value."""
         body = Del(
@@ -76,7 +76,7 @@ class PushBuilder:
             source_info=source_on_wire(source_info),
             attachment=optional_bytes(attachment),
         )
-        return publication.message(body, self._stamps.begin(instrumentation))
+        return publication.message(body, self._stamps.begin(timestamp_instrumentation))
 
     def _timestamp(self, timestamp: Timestamp | None) -> WireTimestamp | None:
         if timestamp is None:

@@ -12,31 +12,31 @@ from zenlake.api.core import SessionCore, open_runtime
 from zenlake.api.entity import (
     Beside,
     Called,
-    Declared,
     H,
     Queued,
-    entity_id,
     forgotten,
     receiver_of,
 )
-from zenlake.api.matching import MatchingListener, MatchingStatus, watch_matching
+from zenlake.api.matching import Matched
 from zenlake.api.options import (
     IntoEncoding,
-    closed_error,
     encoding_parts,
+    locality,
     optional_bytes,
     payload_bytes,
+    seconds,
     source_on_wire,
 )
 from zenlake.api.reply import GetReplyQueue, Reply
 from zenlake.engine.handlers import Receiver
-from zenlake.keys import KeyExpr, Parameters
+from zenlake.keys import Parameters
 from zenlake.keys.parameters import ANY_KEY_EXPR, TIME, IntoParameters
 from zenlake.node.entities import LocalQuerier
 from zenlake.values import (
     ConsolidationMode,
-    EntityGlobalId,
     IntoZBytes,
+    Locality,
+    QueryTarget,
     ReplyKeyExpr,
     SourceInfo,
     TimestampInstrumentation,
@@ -46,7 +46,7 @@ from zenlake.wire.codec_zenoh import QueryBody
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from zenlake.api.get_options import AskOptions
+    from zenlake.api.call_options import QuerierGetOptions
     from zenlake.engine.handlers import Handler
     from zenlake.node.programs.local import Local
 
@@ -62,23 +62,23 @@ class QueryOptions:
     def __init__(
         self,
         session: SessionCore,
-        target: int,
+        target: QueryTarget | None,
         consolidation: IntoQueryConsolidation | None,
         accept_replies: ReplyKeyExpr | None,
-        timeout: float,
+        timeout: float | None,
         qos: int,
-        destination: int,
+        allowed_destination: Locality | None,
     ) -> None:
         """Everything but the query itself."""
         if isinstance(consolidation, QueryConsolidation):
             consolidation = consolidation.mode
         self.session = session
-        self.target = target
+        self.target: int = (target or QueryTarget.DEFAULT).value
         self.consolidation = (consolidation or _LATEST).value
         self.any_key = accept_replies is ReplyKeyExpr.ANY
-        self.timeout = timeout
+        self.timeout = seconds(timeout, session.runtime.node.settings.query_timeout)
         self.qos = qos
-        self.destination = destination
+        self.destination = locality(allowed_destination)
 
     def send(
         self,
@@ -146,7 +146,7 @@ def watch(
     cancel_with(token, end, receiver.channel, receiver.is_callback)
 
 
-class Querier(Declared):
+class Querier(Matched):
     """A declared source of queries: neighbours know of it, so that they route them at once."""
 
     def __del__(self) -> None:
@@ -167,23 +167,9 @@ class Querier(Declared):
         accept_replies: ReplyKeyExpr,
     ) -> None:
         """Made by `Session.declare_querier`."""
-        super().__init__(session)
-        #: For the awaiting querier around it.
-        self.entity: LocalQuerier = entity
+        super().__init__(session, entity)
         self._options: QueryOptions = options
         self._accept_replies: ReplyKeyExpr = accept_replies
-
-    @property
-    def id(self) -> EntityGlobalId:
-        """Its id, which no other entity has."""
-        self._check()
-        return entity_id(self._runtime.zid, self.entity.eid)
-
-    @property
-    def key_expr(self) -> KeyExpr:
-        """The key expression of its queries."""
-        self._check()
-        return KeyExpr.trusted(self.entity.key)
 
     @property
     def accept_replies(self) -> ReplyKeyExpr:
@@ -191,21 +177,14 @@ class Querier(Declared):
         self._check()
         return self._accept_replies
 
-    @property
-    def matching_status(self) -> MatchingStatus:
-        """Whether it has a matching queryable now."""
-        self._check()
-        with self._runtime.locked() as node:
-            return MatchingStatus(node.local.matching.of_querier(self.entity))
-
     @overload
     def get(
-        self, /, handler: Queued[Reply] = None, **options: Unpack[AskOptions]
+        self, /, handler: Queued[Reply] = None, **options: Unpack[QuerierGetOptions]
     ) -> Handler[Reply]: ...
     @overload
-    def get(self, /, handler: Beside[Reply, H], **options: Unpack[AskOptions]) -> H: ...
+    def get(self, /, handler: Beside[Reply, H], **options: Unpack[QuerierGetOptions]) -> H: ...
     @overload
-    def get(self, /, handler: Called[Reply], **options: Unpack[AskOptions]) -> None: ...
+    def get(self, /, handler: Called[Reply], **options: Unpack[QuerierGetOptions]) -> None: ...
     def get(
         self,
         /,
@@ -221,20 +200,12 @@ class Querier(Declared):
     ) -> object:
         """Send a query; the replies come to the handler.
 
+        Other parameters as of `zenlake.Session.get`.
+
         Args:
-            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
-                callback and an object to reach as `handler`.
             parameters: The parameters of the query, as text, a dictionary or `Parameters`.
-            payload: A value that travels with the query.
-            encoding: What the payload is, such as `"application/json"`.
-            attachment: Bytes that travel beside the payload.
-            source_info: Which entity asks, and as its how-manieth query.
-            cancellation_token: Ends it before its time.
-            timestamp_instrumentation: At which points of its route times are taken.
         """
-        self._check()
-        if self._runtime.closed:
-            raise closed_error()
+        self._check_open()
         return self._options.send(
             self.entity.key,
             Parameters(parameters),
@@ -246,33 +217,3 @@ class Querier(Declared):
             cancellation_token,
             timestamp_instrumentation,
         )
-
-    @overload
-    def declare_matching_listener(
-        self, /, handler: Queued[MatchingStatus] = None
-    ) -> MatchingListener[Handler[MatchingStatus]]: ...
-    @overload
-    def declare_matching_listener(
-        self, /, handler: Beside[MatchingStatus, H]
-    ) -> MatchingListener[H]: ...
-    @overload
-    def declare_matching_listener(
-        self, /, handler: Called[MatchingStatus]
-    ) -> MatchingListener[None]: ...
-    def declare_matching_listener(self, /, handler: object = None) -> MatchingListener[Any]:
-        """Listen to its matching status: the first queryable comes, the last one leaves.
-
-        Args:
-            handler: Where they go: a channel to take from (the default), a callback, or a pair of a
-                callback and an object to reach as `handler`.
-        """
-        self._check()
-        return watch_matching(self._session, self.entity, handler)
-
-    def _withdraw(self, local: Local) -> None:
-        local.unquerier(self.entity)
-
-    def __repr__(self) -> str:
-        """What it asks about."""
-        self._check()
-        return f"<Querier {self.entity.key}>"

@@ -21,7 +21,6 @@ from zenlake.api.options import (
     encoding_parts,
     locality,
     qos_byte,
-    seconds,
 )
 from zenlake.api.plain_get import PlainGets
 from zenlake.api.publish import Publisher
@@ -56,7 +55,7 @@ from zenlake.values import (
 )
 
 if TYPE_CHECKING:
-    from zenlake.api.get_options import GetOptions
+    from zenlake.api.call_options import GetOptions, QueryableOptions, SubscriberOptions
     from zenlake.engine.handlers import Handler
 
 __all__ = ["Session", "open"]
@@ -256,8 +255,7 @@ class Session(SessionCore):
         /,
         key_expr: IntoKeyExpr,
         handler: Queued[Sample] = None,
-        *,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[SubscriberOptions],
     ) -> Subscriber[Handler[Sample]]: ...
     @overload
     def declare_subscriber(
@@ -265,8 +263,7 @@ class Session(SessionCore):
         /,
         key_expr: IntoKeyExpr,
         handler: Beside[Sample, H],
-        *,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[SubscriberOptions],
     ) -> Subscriber[H]: ...
     @overload
     def declare_subscriber(
@@ -274,8 +271,7 @@ class Session(SessionCore):
         /,
         key_expr: IntoKeyExpr,
         handler: Called[Sample],
-        *,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[SubscriberOptions],
     ) -> Subscriber[None]: ...
     def declare_subscriber(
         self,
@@ -317,9 +313,7 @@ class Session(SessionCore):
         /,
         key_expr: IntoKeyExpr,
         handler: Queued[Query] = None,
-        *,
-        complete: bool | None = None,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[QueryableOptions],
     ) -> Queryable[Handler[Query]]: ...
     @overload
     def declare_queryable(
@@ -327,9 +321,7 @@ class Session(SessionCore):
         /,
         key_expr: IntoKeyExpr,
         handler: Beside[Query, H],
-        *,
-        complete: bool | None = None,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[QueryableOptions],
     ) -> Queryable[H]: ...
     @overload
     def declare_queryable(
@@ -337,9 +329,7 @@ class Session(SessionCore):
         /,
         key_expr: IntoKeyExpr,
         handler: Called[Query],
-        *,
-        complete: bool | None = None,
-        allowed_origin: Locality | None = None,
+        **options: Unpack[QueryableOptions],
     ) -> Queryable[None]: ...
     def declare_queryable(
         self,
@@ -367,25 +357,6 @@ class Session(SessionCore):
         return declare_queryable_of(self, key_expr, handler, query, complete, allowed_origin)
 
     # -------------------------------------------------------------------------------- asking
-
-    def _query_options(
-        self,
-        target: QueryTarget | None,
-        consolidation: IntoQueryConsolidation | None,
-        accept_replies: ReplyKeyExpr | None,
-        timeout: float | None,
-        qos: int,
-        allowed_destination: Locality | None,
-    ) -> QueryOptions:
-        return QueryOptions(
-            self,
-            (target or QueryTarget.DEFAULT).value,
-            consolidation,
-            accept_replies,
-            seconds(timeout, self.runtime.node.settings.query_timeout),
-            qos,
-            locality(allowed_destination),
-        )
 
     @overload
     def get(
@@ -471,8 +442,8 @@ class Session(SessionCore):
             return self._gets.get(self, selector, handler)
         parsed = Selector.of(selector)
         qos = qos_byte(congestion_control, priority, express, CongestionControl.BLOCK)
-        options = self._query_options(
-            target, consolidation, accept_replies, timeout, qos, allowed_destination
+        options = QueryOptions(
+            self, target, consolidation, accept_replies, timeout, qos, allowed_destination
         )
         return options.send(
             str(parsed.key_expr),
@@ -540,23 +511,16 @@ class Session(SessionCore):
     ) -> Querier:
         """Declare a querier, for what is asked again and again.
 
+        Other parameters as of `zenlake.Session.get`.
+
         Args:
             key_expr: A key expression, as text or as a `KeyExpr`.
-            target: Which of the queryables that match are asked; BEST_MATCHING if not said.
-            consolidation: What becomes of several replies for one key; AUTO if not said.
-            accept_replies: Whether replies may be on keys outside of the key expression.
-            timeout: How long replies may take, in seconds; if not said, as the configuration says.
-            congestion_control: What happens when the queue towards a neighbour is full; BLOCK if
-                not said.
-            priority: Which queue it waits in; DATA if not said.
-            express: Whether it is sent at once, instead of in a batch with others.
-            allowed_destination: Whether queryables here, elsewhere, or both are asked.
         """
         runtime = open_runtime(self)
         key = KeyExpr.of(key_expr)
         qos = qos_byte(congestion_control, priority, express, CongestionControl.BLOCK)
-        options = self._query_options(
-            target, consolidation, accept_replies, timeout, qos, allowed_destination
+        options = QueryOptions(
+            self, target, consolidation, accept_replies, timeout, qos, allowed_destination
         )
         with runtime.locked() as node:
             entity = node.local.querier(str(key), options.target, options.destination)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from asyncio import TimerHandle
 from threading import Lock
-from typing import ClassVar, Final
+from typing import Final
 
 from zenlake.api.core import open_runtime
-from zenlake.api.entity import Declared, entity_id, forgotten
+from zenlake.api.entity import entity_id, forgotten
 from zenlake.api.options import (
     IntoEncoding,
-    closed_error,
     encoding_parts,
     locality,
     qos_byte,
     source_on_wire,
 )
+from zenlake.api.publish import AnyPublisher
 from zenlake.api.session import Session
 from zenlake.clock import Timestamp
 from zenlake.engine.runtime import Runtime
@@ -30,11 +30,9 @@ from zenlake.node.programs.local import Local
 from zenlake.values import (
     CongestionControl,
     Encoding,
-    EntityGlobalId,
     IntoZBytes,
     Locality,
     Priority,
-    QoS,
     Reliability,
     SourceInfo,
     TimestampInstrumentation,
@@ -121,14 +119,12 @@ class Heart:
             self._arm()
 
 
-class AdvancedPublisher(Declared):
+class AdvancedPublisher(AnyPublisher):
     """A publisher that helps its subscribers to get everything, in order, even late."""
 
     def __del__(self) -> None:
         """Undeclared with its last reference."""
         forgotten(self)
-
-    WHAT: ClassVar[str] = "publisher"
 
     def __init__(
         self,
@@ -141,9 +137,7 @@ class AdvancedPublisher(Declared):
         declared: tuple[LocalQueryable | None, Token | None, Publication | None],
     ) -> None:
         """Made by `declare_advanced_publisher`."""
-        super().__init__(session)
-        self._publication = publication
-        self._encoding = encoding
+        super().__init__(session, publication, encoding)
         self._past = past
         self._heart = heart
         self._numbered = numbered
@@ -151,36 +145,6 @@ class AdvancedPublisher(Declared):
         self._declared = declared
         self._guard = Lock()
         self._order = Lock()
-
-    @property
-    def id(self) -> EntityGlobalId:
-        """Its id, which no other entity has."""
-        self._check()
-        return entity_id(self._runtime.zid, self._publication.eid)
-
-    @property
-    def key_expr(self) -> KeyExpr:
-        """What it publishes on."""
-        self._check()
-        return self._publication.key_expr
-
-    @property
-    def encoding(self) -> Encoding:
-        """What its payloads are, unless `put` says otherwise."""
-        self._check()
-        return self._encoding
-
-    @property
-    def congestion_control(self) -> CongestionControl:
-        """What happens when the queue towards a neighbour is full."""
-        self._check()
-        return QoS.from_byte(self._publication.qos).congestion_control
-
-    @property
-    def priority(self) -> Priority:
-        """How urgent its samples are."""
-        self._check()
-        return QoS.from_byte(self._publication.qos).priority
 
     def put(
         self,
@@ -194,23 +158,17 @@ class AdvancedPublisher(Declared):
     ) -> None:
         """Publish a value.
 
-        Args:
-            payload: The value: bytes, text, or anything else that `ZBytes` takes.
-            encoding: What the payload is; that of the publisher if not said.
-            attachment: Bytes that travel beside the payload.
-            timestamp: When the value was made; if not said, as `timestamping` is configured.
-            timestamp_instrumentation: At which points of its way times are taken.
+        Parameters as of `zenlake.Publisher.put`.
         """
         self._check_open()
         self._publish(
-            self._session.builder.put(
-                self._publication,
+            self.builder.put(
+                self.publication,
                 payload,
                 encoding,
                 attachment,
                 timestamp,
                 timestamp_instrumentation,
-                None,
             )
         )
 
@@ -224,22 +182,12 @@ class AdvancedPublisher(Declared):
     ) -> None:
         """Publish that the value is removed.
 
-        Args:
-            attachment: Bytes that travel beside the payload.
-            timestamp: When the value was made; if not said, as `timestamping` is configured.
-            timestamp_instrumentation: At which points of its way times are taken.
+        Parameters as of `zenlake.Publisher.put`.
         """
         self._check_open()
         self._publish(
-            self._session.builder.delete(
-                self._publication, attachment, timestamp, timestamp_instrumentation, None
-            )
+            self.builder.delete(self.publication, attachment, timestamp, timestamp_instrumentation)
         )
-
-    def _check_open(self) -> None:
-        self._check()
-        if self._runtime.closed:
-            raise closed_error()
 
     def _publish(self, push: Push) -> None:
         # What has the smaller number leaves first. The loop thread never waits for that: it may
@@ -249,14 +197,14 @@ class AdvancedPublisher(Declared):
         try:
             with self._guard:
                 if self._numbered:
-                    source = entity_id(self._runtime.zid, self._publication.eid)
+                    source = entity_id(self._runtime.zid, self.publication.eid)
                     push.body.source_info = source_on_wire(SourceInfo(source, self._next))
                     if self._heart is not None:
                         self._heart.last = self._next
                     self._next = (self._next + 1) % SERIALS
                 if self._past is not None:
                     self._past.add(push)
-            self._publication.publish(push)
+            self.publication.publish(push)
         finally:
             if ordered:
                 self._order.release()
@@ -271,12 +219,7 @@ class AdvancedPublisher(Declared):
             local.unqueryable(queryable)
         if beats is not None:
             local.unpublish(beats)
-        local.unpublish(self._publication)
-
-    def __repr__(self) -> str:
-        """What it publishes on."""
-        self._check()
-        return f"<AdvancedPublisher {self._publication.key}>"
+        super()._withdraw(local)
 
 
 def declare_advanced_publisher(
@@ -297,16 +240,10 @@ def declare_advanced_publisher(
 
     With `publisher_detection` subscribers learn of it as soon as it is there.
 
+    Other parameters as of `zenlake.Session.declare_publisher`.
+
     Args:
         session: The session to declare it on.
-        key_expr: A key expression, as text or as a `KeyExpr`.
-        encoding: What its payloads are, where `put` does not say.
-        congestion_control: What happens when the queue towards a neighbour is full; DROP if not
-            said.
-        priority: Which queue it waits in; DATA if not said.
-        express: Whether it is sent at once, instead of in a batch with others.
-        reliability: Whether a lost sample is sent again; RELIABLE if not said.
-        allowed_destination: Whether it may reach subscribers here, elsewhere, or both.
     """
     key = str(KeyExpr.of(key_expr))
     id, schema = encoding_parts(encoding)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, Unpack, overload
 
+from zenlake.api.call_options import SubscriberOptions
 from zenlake.api.core import SessionCore, open_runtime
 from zenlake.api.entity import (
     Beside,
     Called,
     H,
     Handler,
+    KeyedReceiving,
     Queued,
     Receiving,
     forgotten,
@@ -19,7 +20,7 @@ from zenlake.api.entity import (
 from zenlake.api.liveliness import Liveliness
 from zenlake.api.options import locality
 from zenlake.api.session import Session
-from zenlake.api.subscribe import Hearing, Subscriber
+from zenlake.api.subscribe import Subscriber
 from zenlake.engine.handlers import Receiver
 from zenlake.ext.config import HistoryConfig, Miss, RecoveryConfig
 from zenlake.ext.following import Beats, Following, Tokens
@@ -34,7 +35,7 @@ from zenlake.values import Locality
 __all__ = ["AdvancedSubscriber", "SampleMissListener", "declare_advanced_subscriber"]
 
 
-class SampleMissListener(Receiving[H]):
+class SampleMissListener(Receiving[Miss, H]):
     """Tells of samples that an advanced subscriber will never get."""
 
     def __del__(self) -> None:
@@ -49,20 +50,6 @@ class SampleMissListener(Receiving[H]):
         self._following = following
         following.misses.append(receiver.channel)
 
-    def recv(self, /) -> Miss:
-        """The next report; waits for it."""
-        miss: Miss = self._handler().recv()
-        return miss
-
-    def try_recv(self, /) -> Miss | None:
-        """The next report if it is here, else None."""
-        miss: Miss | None = self._handler().try_recv()
-        return miss
-
-    def __iter__(self) -> Iterator[Miss]:
-        """All reports, until it is undeclared."""
-        return self._iterate()
-
     def _withdraw(self, local: Local) -> None:
         channel = self.receiver.channel
         if channel in self._following.misses:
@@ -70,8 +57,14 @@ class SampleMissListener(Receiving[H]):
         channel.end()
 
 
-class AdvancedSubscriber(Hearing[H]):
+class AdvancedSubscriber(KeyedReceiving[Sample, H]):
     """A subscriber that asks for what it missed, and delivers everything once and in order."""
+
+    WHAT: ClassVar[str] = "subscriber"
+
+    def __del__(self) -> None:
+        """Undeclared with its last reference."""
+        forgotten(self)
 
     def __init__(
         self,
@@ -149,38 +142,34 @@ class AdvancedSubscriber(Hearing[H]):
         self._following.withdraw(local)
 
 
+class AdvancedSubscriberOptions(SubscriberOptions, total=False):
+    """The options of `declare_advanced_subscriber`."""
+
+    history: HistoryConfig | None
+    recovery: RecoveryConfig | None
+    subscriber_detection: bool | None
+
+
 @overload
 def declare_advanced_subscriber(
     session: Session,
     key_expr: IntoKeyExpr,
     handler: Queued[Sample] = None,
-    *,
-    allowed_origin: Locality | None = None,
-    history: HistoryConfig | None = None,
-    recovery: RecoveryConfig | None = None,
-    subscriber_detection: bool | None = None,
+    **options: Unpack[AdvancedSubscriberOptions],
 ) -> AdvancedSubscriber[Handler[Sample]]: ...
 @overload
 def declare_advanced_subscriber(
     session: Session,
     key_expr: IntoKeyExpr,
     handler: Beside[Sample, H],
-    *,
-    allowed_origin: Locality | None = None,
-    history: HistoryConfig | None = None,
-    recovery: RecoveryConfig | None = None,
-    subscriber_detection: bool | None = None,
+    **options: Unpack[AdvancedSubscriberOptions],
 ) -> AdvancedSubscriber[H]: ...
 @overload
 def declare_advanced_subscriber(
     session: Session,
     key_expr: IntoKeyExpr,
     handler: Called[Sample],
-    *,
-    allowed_origin: Locality | None = None,
-    history: HistoryConfig | None = None,
-    recovery: RecoveryConfig | None = None,
-    subscriber_detection: bool | None = None,
+    **options: Unpack[AdvancedSubscriberOptions],
 ) -> AdvancedSubscriber[None]: ...
 def declare_advanced_subscriber(
     session: Session,

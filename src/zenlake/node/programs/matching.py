@@ -36,6 +36,12 @@ class Matching:
         self.node: Core = node
         self.declared: ProgramEntities = declared
 
+    def of(self, entity: Publication | LocalQuerier) -> bool:
+        """Return True if a publisher has a subscriber, or a querier a queryable."""
+        if isinstance(entity, Publication):
+            return self.of_publisher(entity)
+        return self.of_querier(entity)
+
     def of_publisher(self, publication: Publication) -> bool:
         """Whether it has a subscriber."""
         key = publication.key
