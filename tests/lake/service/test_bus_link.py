@@ -14,8 +14,7 @@ from tests.cli.programs import endpoint
 from tests.lake.journals import Here, rows_of, write
 from tests.lake.rowsof import Row
 from tests.waiting import SECONDS, until
-from zenlake.lake import LakeConfig, Pipeline
-from zenlake.lake.model.status import read_status
+from zenlake.lake import LakeConfig, Pipeline, read_status
 from zenlake.lake.service.bus_link import BusLink
 from zenlake.lake.service.loop import run
 
