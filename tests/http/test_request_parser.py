@@ -68,7 +68,9 @@ def test_every_byte_may_come_alone() -> None:
         (400, f"GET / HTTP/1.1\r\n{HOST}{HOST}\r\n"),
         (400, "GET / HTTP/1.1\r\n\r\n"),
         (400, f"GET http://evil/ HTTP/1.1\r\n{HOST}\r\n"),
-        (400, f"CONNECT evil:80 HTTP/1.1\r\n{HOST}\r\n"),
+        (501, f"CONNECT evil:80 HTTP/1.1\r\n{HOST}\r\n"),
+        (501, f"BREW / HTTP/1.1\r\n{HOST}\r\n"),
+        (501, f"M-{'X' * 29} / HTTP/1.1\r\n{HOST}\r\n"),
         (400, f"PUT / HTTP/1.1\r\n{HOST}Content-Length: 3\r\nContent-Length: 4\r\n\r\n"),
         (400, f"PUT / HTTP/1.1\r\n{HOST}Content-Length: 3\r\nContent-Length: 3\r\n\r\n"),
         (400, f"PUT / HTTP/1.1\r\n{HOST}Content-Length: 3, 3\r\n\r\n"),
@@ -118,6 +120,46 @@ def test_what_could_be_read_in_two_ways_or_is_too_much_is_refused(code: int, tex
             events(text.encode("latin-1"), cuts)
         assert refused.value.code == code
         assert len(str(refused.value)) > 20
+
+
+@pytest.mark.parametrize(
+    "authority",
+    [
+        "", "@", "localhost:", "localhost:x", "localhost:65536", "localhost:999999",
+        "localhost:1:2", "user@localhost", "[::1", "::1", "[localhost]", "[]", "<>", "a;b", "a%20b",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["", "/", "?a"])
+def test_a_whole_url_that_names_no_host_is_refused(authority: str, path: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        events(f"GET http://{authority}{path} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
+    assert refused.value.code == 400
+
+
+@pytest.mark.parametrize("authority", ["localhost", "localhost:8000", "[::1]:80", "a_b.example"])
+@pytest.mark.parametrize(
+    ("written", "target"),
+    [("", "/"), ("/", "/"), ("?a=b", "/?a=b"), ("/a?b?c", "/a?b?c"), ("//a://b", "//a://b")],
+)
+def test_of_a_whole_url_the_path_is_given(authority: str, written: str, target: str) -> None:
+    for scheme in ("http", "HTTPS"):
+        text = f"GET {scheme}://{authority}{written} HTTP/1.1\r\nHost: {authority}\r\n\r\n"
+        head = events(text.encode())[0]
+        assert isinstance(head, RequestHead)
+        assert (head.target, head.host) == (target.encode(), authority.encode())
+
+
+TARGETS = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30)
+
+
+@given(st.sampled_from(["", "http://localhost", "http://", "x://"]), TARGETS)
+def test_every_target_that_is_taken_is_a_path(before: str, written: str) -> None:
+    try:
+        head = events(f"GET {before}{written} HTTP/1.1\r\n{HOST}\r\n".encode())[0]
+    except BadRequest:
+        return
+    assert isinstance(head, RequestHead)
+    assert head.target.startswith(b"/")
 
 
 CHUNKED = f"PUT / HTTP/1.1\r\n{HOST}Transfer-Encoding: chunked\r\n\r\n".encode()

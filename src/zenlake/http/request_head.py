@@ -14,7 +14,18 @@ from typing import Final
 
 from zenlake.http.limits import HttpLimits
 
-__all__ = ["CHUNKED", "BadRequest", "RequestHead", "check_characters", "check_field", "read_head"]
+__all__ = [
+    "CHUNKED",
+    "METHODS",
+    "BadRequest",
+    "RequestHead",
+    "check_characters",
+    "check_field",
+    "read_head",
+]
+
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+"""The methods that a head may have: counters are named after them, so there are no others."""
 
 CHUNKED: Final = -1
 """The length of a body that comes in chunks."""
@@ -28,6 +39,10 @@ _TARGET: Final = re.compile(rb'[!$-;=?-~"<>]+')
 _FIELDS: Final = re.compile(
     rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]++):[ \t]*+([^\r\n]*+)\r\n", re.MULTILINE
 )
+_METHODS: Final = frozenset(method.encode() for method in METHODS)
+#: A host and its port, without a user.
+_AUTHORITY: Final = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
+MOST_PORT: Final = 65535
 _VERSIONS: Final = {b"HTTP/1.1": "1.1", b"HTTP/1.0": "1.0"}
 #: Control characters, a CR without LF, an LF without CR.
 _ILLEGAL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|(?<!\r)\n")
@@ -58,12 +73,22 @@ class BadRequest(Exception):
         super().__init__(why)
         self.code = code
 
+    @property
+    def reason(self) -> str:
+        """The reason, as counters of refused connections name it."""
+        return _REASONS.get(self.code, "malformed")
+
+
+_REASONS: Final = {408: "slow", 414: "head", 431: "head", 501: "method"}
+
 
 @dataclass(slots=True)
 class RequestHead:
     """The head of a request; nobody changes it."""
 
+    #: One of `METHODS`.
     method: bytes
+    #: Path and query, with nothing before them.
     target: bytes
     #: "1.0" or "1.1".
     version: str
@@ -101,11 +126,15 @@ def read_head(data: bytes, limits: HttpLimits) -> RequestHead:
     check_characters(data)
     if len(words) != 3 or _METHOD.fullmatch(words[0]) is None:
         raise BadRequest(400, f"{_shown(first)} is no request line: write GET /path HTTP/1.1")
-    method, target, written = words
+    method, url, written = words
     version = _VERSIONS.get(written)
     if version is None:
         raise BadRequest(400, f"{_shown(written)} is not spoken here: write HTTP/1.1")
-    if _TARGET.fullmatch(target) is None:
+    if method not in _METHODS:
+        raise BadRequest(
+            501, f"{_shown(method)} is no method here: write one of {', '.join(METHODS)}"
+        )
+    if _TARGET.fullmatch(url) is None:
         raise BadRequest(400, "the path has letters that must be URL-encoded")
     found: list[tuple[bytes, bytes]] = _FIELDS.findall(data, end + 2)
     if len(found) != lines:
@@ -124,7 +153,7 @@ def read_head(data: bytes, limits: HttpLimits) -> RequestHead:
             single[name] = value
         elif name == b"connection":
             connection += [word.strip() for word in value.lower().split(b",")]
-    host = _host(single, target, version)
+    host, target = _host_and_target(single, url, version)
     expect = single.get(b"expect")
     if expect is not None and expect.lower() != b"100-continue":
         raise BadRequest(417, f"{_shown(expect)} cannot be expected; only 100-continue can")
@@ -163,17 +192,28 @@ def check_characters(data: bytes) -> None:
         raise BadRequest(400, f"the head of the request has {what}; this is HTTP/1.1")
 
 
-def _host(single: dict[bytes, bytes], target: bytes, version: str) -> bytes:
+def _host_and_target(single: dict[bytes, bytes], url: bytes, version: str) -> tuple[bytes, bytes]:
+    """Return which host is asked, and for which path and query."""
     host = single.get(b"host")
     if host is None and version == "1.1":
         raise BadRequest(400, "the request names no host: write one header Host")
-    if target.startswith(b"/"):
-        return host or b""
-    scheme, separator, rest = target.partition(b"://")
-    authority = rest.partition(b"/")[0].partition(b"?")[0]
-    if not separator or scheme.lower() not in (b"http", b"https") or authority != host:
-        raise BadRequest(400, "the request line names another host, or no path: write /path")
-    return authority
+    if url.startswith(b"/"):
+        return host or b"", url
+    scheme, separator, rest = url.partition(b"://")
+    if not separator or scheme.lower() not in (b"http", b"https"):
+        raise BadRequest(400, f"{_shown(url)} is no path: write /path")
+    matched = _AUTHORITY.match(rest)
+    authority = b"" if matched is None else matched[0]
+    target = rest[len(authority) :]
+    if (
+        matched is None
+        or (target and not target.startswith((b"/", b"?")))
+        or int(matched[1] or b"0") > MOST_PORT
+    ):
+        raise BadRequest(400, f"{_shown(url)} names no host, or no port of it: write /path")
+    if authority != host:
+        raise BadRequest(400, "the request line names another host than Host: write /path")
+    return authority, target if target.startswith(b"/") else b"/" + target
 
 
 def _length(single: dict[bytes, bytes], version: str) -> int:

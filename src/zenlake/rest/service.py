@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -117,11 +116,8 @@ class RestService(HttpService[RestSettings]):
         door, keys = self._door, self._keys
         if door is None or keys is None:
             return
-        answered: Counter[tuple[str, str]] = Counter()
         for (method, code), number in list(door.answered.items()):
-            answered[method if method in METHODS else "other", str(code)] += number
-        for (method, shown), number in answered.items():
-            yield metrics.HTTP_REQUESTS, {"method": method, "code": shown}, number
+            yield metrics.HTTP_REQUESTS, {"method": method, "code": str(code)}, number
         for why, number in list(door.refused.items()):
             yield metrics.HTTP_REFUSED, {"reason": why}, number
         yield from self._connection_metrics()
@@ -138,6 +134,3 @@ class RestService(HttpService[RestSettings]):
             "streams": {"open": keys.streams.open, "skipped": keys.streams.missed}
         }
         return shown | {f"clients/{client['uuid']}": client for client in sockets.shown}
-
-
-METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
