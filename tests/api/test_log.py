@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -8,16 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zenlake
-from zenlake.api.log import LEVELS, levels_of
+from zenlake.api.log import LEVELS, LIBRARIES, levels_of
 
 
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
-    log = logging.getLogger("zenlake")
-    level, handlers = log.level, list(log.handlers)
+    logs = [logging.getLogger(name) for name in ("zenlake", *LIBRARIES)]
+    before = [(log.level, list(log.handlers)) for log in logs]
     yield
-    log.setLevel(level)
-    log.handlers[:] = handlers
+    for log, (level, handlers) in zip(logs, before, strict=True):
+        log.setLevel(level)
+        log.handlers[:] = handlers
 
 
 @pytest.mark.parametrize(
@@ -56,3 +59,16 @@ def test_without_the_variable_the_given_level_holds(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("RUST_LOG", "warn")
     zenlake.try_init_log_from_env()
     assert logging.getLogger("zenlake").level == logging.WARNING
+
+
+@pytest.mark.parametrize("name", ["asyncio", "uvicorn.error"])
+def test_what_libraries_say_of_strangers_is_one_line_too(name: str) -> None:
+    program = (
+        "import logging, zenlake; zenlake.init_log_from_env_or('error');"
+        f"logging.getLogger({name!r}).error('from %s', 'evil\\n\\x1b[2J')"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stderr
+    assert told.count("\n") == 1
+    assert told.endswith(f" ERROR {name}: from evil\\n\\x1b[2J\n")

@@ -21,6 +21,8 @@ LEVELS = {
     "off": logging.CRITICAL + 10,
 }
 VARIABLE = "RUST_LOG"
+LIBRARIES = ("asyncio", "uvicorn")
+"""Loggers of libraries that write what strangers sent; without a handler Python would print it."""
 
 
 class LineFormatter(logging.Formatter):
@@ -80,7 +82,11 @@ def _apply(text: str) -> None:
     for name, level in levels_of(text).items():
         logging.getLogger(name).setLevel(level)
     root = logging.getLogger()
-    if not root.handlers and not logging.getLogger("zenlake").handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        logging.getLogger("zenlake").addHandler(handler)
+    if root.handlers or logging.getLogger("zenlake").handlers:
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    for name in ("zenlake", *LIBRARIES):
+        log = logging.getLogger(name)
+        if not log.handlers:
+            log.addHandler(handler)
