@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from bench.macro.certificate import settings
+from bench.macro.certificate import settings as certified
 from tests.api.sessions import listening
 from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import SECONDS, until
 from zenlake.http.connections import Connections
+from zenlake.http.few_lines import LINES
 from zenlake.http.limits import HEAD_BYTES, HEADERS, TARGET_BYTES, HttpLimits
 from zenlake.http.server import HttpServer
 from zenlake.http.service import HttpService
@@ -29,6 +33,7 @@ from zenlake.supervise.status_server import StatusServer
 HOST = b"Host: localhost\r\n"
 TWO_LENGTHS = b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
 LARGE = 32 << 20
+LOGS = ("asyncio", "uvicorn.error", "zenlake.http", "zenlake.rest", "zenlake.remote")
 ENDLESS = 64 << 20
 """Bytes that nobody reads to the end."""
 
@@ -129,10 +134,12 @@ def port(request: pytest.FixtureRequest, ports: dict[str, Port]) -> Port:
         ((400,), "malformed", b"PUT / HTTP/1.1\r\n" + HOST + TWO_LENGTHS),
         ((400,), "malformed", b"GET / HTTP/1.1\n" + HOST + b"\n"),
         ((400,), "malformed", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
+        ((400,), "malformed", b"GET http://x:999999/ HTTP/1.1\r\nHost: x:999999\r\n\r\n"),
+        ((501,), "method", b"BREW / HTTP/1.1\r\n" + HOST + b"\r\n"),
     ],
     ids=[
         "one long header", "small headers", "too many headers", "endless path", "long path",
-        "two hosts", "two lengths", "bare line feeds", "no http",
+        "two hosts", "two lengths", "bare line feeds", "no http", "no port", "no method",
     ],
 )  # fmt: skip
 def test_a_head_that_is_too_much_or_ambiguous_is_refused_with_a_sentence(
@@ -144,6 +151,112 @@ def test_a_head_that_is_too_much_or_ambiguous_is_refused_with_a_sentence(
     assert len(answer.rpartition(b"\r\n\r\n")[2].split()) > 4
     until(lambda: port.connections.refused[reason] == before + 1)
     assert port.is_well()
+
+
+def test_a_whole_url_is_answered_as_its_path(port: Port) -> None:
+    for url, path in (
+        ("http://localhost", "/"),
+        ("http://localhost?a", "/?a"),
+        ("HTTP://localhost/health", "/health"),
+    ):
+        one, other = (
+            port.ask(
+                f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+            )
+            for target in (url, path)
+        )
+        assert one.startswith(b"HTTP/1.1 ")
+        assert one == other
+
+
+class Written(logging.Handler):
+    """What the server and its event loop write into the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+    def __enter__(self) -> Self:
+        for name in LOGS:
+            logging.getLogger(name).addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in LOGS:
+            logging.getLogger(name).removeHandler(self)
+
+
+METHODS = st.sampled_from(
+    ["GET", "HEAD", "PUT", "OPTIONS", "TRACE", "BREW", "get", "X" * 32, "M-SEARCH"]
+)
+HOSTS = st.sampled_from(
+    ["localhost", "localhost:8000", "[::1]", "[::1", "xn--\x80", "a..b", "\xff", ""]
+)
+PATHS = st.sampled_from(
+    ["", "/", "?", "/health", "/a?b", "//", "*", "/%zz", "/\xff", ":1", ":99999"]
+)
+ODD = st.text(st.characters(max_codepoint=255), max_size=12)
+NAMES = st.sampled_from(
+    ["Host", "Origin", "Referer", "Authorization", "Connection", "Sec-WebSocket-Protocol",
+     "Sec-WebSocket-Extensions", "Sec-WebSocket-Key", "Expect", "Content-Length", "Accept"]
+)  # fmt: skip
+HEADERS_OF_A_SOCKET = (
+    "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+
+
+@settings(suppress_health_check=list(HealthCheck), deadline=None)
+@given(
+    st.lists(
+        st.tuples(METHODS, st.sampled_from(["", "http://"]), HOSTS | ODD, PATHS | ODD,
+                  st.booleans(), st.lists(st.tuples(NAMES, ODD), max_size=2)),
+        min_size=1, max_size=4,
+    )
+)  # fmt: skip
+def test_no_head_fails_in_the_server(port: Port, heads: list[Any]) -> None:
+    data = b""
+    for method, scheme, host, path, is_socket, more in heads:
+        lines = [f"{method} {scheme and scheme + host}{path} HTTP/1.1", f"Host: {host}"]
+        lines += [f"{name}: {value}" for name, value in more]
+        end = HEADERS_OF_A_SOCKET if is_socket else ""
+        data += ("\r\n".join(lines) + f"\r\n{end}\r\n").encode("latin-1")
+    with Written() as written, port.connect() as link:
+        link.sendall(data)
+        link.shutdown(socket.SHUT_WR)
+        answer = heard(link)
+    assert b"HTTP/1.1 500" not in answer
+    assert port.connections.refused["error"] == 0
+    assert [one.getMessage() for one in written.records] == []
+
+
+def test_a_header_that_no_websocket_can_have_is_refused(ports: dict[str, Port]) -> None:
+    port = ports["remote"]
+    before = port.connections.refused["malformed"]
+    for host in (b"\xff", b"xn--\xff"):
+        head = b"GET / HTTP/1.1\r\nHost: " + host + b"\r\n" + HEADERS_OF_A_SOCKET.encode()
+        assert port.ask(head + b"\r\n").startswith(b"HTTP/1.1 400 ")
+    assert port.connections.refused["malformed"] == before + 2
+    until(lambda: port.connections.places.taken == 0)
+
+
+def test_an_error_of_our_own_is_answered_counted_and_written_seldom() -> None:
+    limits = replace(LIMITS, target_bytes="x")  # type: ignore[arg-type]
+    status = StatusServer("127.0.0.1", 0, PAGES, Connections(limits))
+    with Written() as written:
+        for server in (serving(limits), status):
+            port = Port(server.port, server.connections)
+            try:
+                for _ in range(LINES):
+                    answer = port.ask(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+                    assert answer.startswith(b"HTTP/1.1 500 ")
+                assert port.connections.refused["error"] == LINES
+            finally:
+                server.close()
+    assert 0 < len(written.records) <= LINES
 
 
 def test_a_head_without_an_end_ends_soon(port: Port) -> None:
@@ -286,7 +399,7 @@ def test_heads_that_are_not_whole_are_bounded_together(node: Port) -> None:
 
 
 def test_a_tls_handshake_that_never_begins_is_ended(tmp_path: Path) -> None:
-    settings(tmp_path)
+    certified(tmp_path)
     pair = (str(tmp_path / "listen_certificate"), str(tmp_path / "listen_private_key"))
     server = serving(QUICK, pair)
     try:

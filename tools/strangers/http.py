@@ -36,6 +36,8 @@ QUERIES = (
     "", "?", "?_time=[now(-1m)..]", "?_time=[", "?_filter=a<1", "?_filter=((", "?_ack_put=true",
     "?_download=csv", "?_download=parquet", "?_raw", "?_sql=SELECT 1", "?a=%00&b", "?" + "p;" * 500,
 )  # fmt: skip
+#: Before the path: the whole URL, or what is nearly one.
+BEFORE = ("http://localhost", "HTTP://localhost", "http://", "http://x:999999", "http://[::1", "*")
 METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "HEAD")
 HEADERS = (
     "", "Accept: text/csv", "Accept: application/vnd.apache.arrow.stream", "Accept: text/html",
@@ -176,8 +178,9 @@ class HttpRequests:
         chance = self.chance
         body = chance.randbytes(chance.choice((0, 0, 1, 40, 3000)))
         method = "BREW" if chance.random() < SELDOM else chance.choice(METHODS)
+        before = chance.choice(BEFORE) if chance.random() < SELDOM else ""
         lines = [
-            f"{method} /{chance.choice(PATHS)}{chance.choice(QUERIES)} HTTP/1.1",
+            f"{method} {before}/{chance.choice(PATHS)}{chance.choice(QUERIES)} HTTP/1.1",
             "Host: localhost",
             *{chance.choice(HEADERS) for _ in range(3)} - {""},
         ]

@@ -10,6 +10,7 @@ request_head    the head of a request, strictly read; pure
 request_parser  requests as they come in; pure
 answer_pace     whether a client takes its answer fast enough; pure
 connections     who is connected, and what each holds
+faults          errors of our own while a request is read: counted, and answered
 accepting       accepts connections one by one
 sockets         where a server listens, and the names by which it may be asked
 server          a thread with a loop of its own, and the socket that it listens on

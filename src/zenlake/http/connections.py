@@ -69,8 +69,8 @@ class Connections:
         self.places = Shares(limits.connections)
         #: Bytes of requests and messages that are being read.
         self.memory = Shares(limits.buffered_bytes)
-        #: Connections refused or ended, by reason: head, malformed, slow, connections, address,
-        #: memory, tls, descriptors.
+        #: Connections refused or ended, by reason: head, malformed, method, slow, connections,
+        #: address, memory, tls, descriptors, error.
         self.refused: Counter[str] = Counter()
         self._seats: set[Seat] = set()
 

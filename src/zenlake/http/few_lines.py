@@ -12,7 +12,7 @@ from typing import Final, final
 
 from zenlake.clock.throttle import LineBudget
 
-__all__ = ["LINES", "FewLines", "bound_server_log"]
+__all__ = ["LINES", "FewLines", "bounded_log"]
 
 LINES: Final = 20
 """Lines of the HTTP server in a period."""
@@ -42,8 +42,9 @@ class FewLines(logging.Filter):
         return True
 
 
-def bound_server_log() -> None:
-    """Bound what the HTTP server writes, once for the process."""
-    server = logging.getLogger("uvicorn.error")
-    if not any(isinstance(each, FewLines) for each in server.filters):
-        server.addFilter(FewLines())
+def bounded_log(name: str) -> logging.Logger:
+    """Return a logger for what strangers cause; what it writes is bounded from now on."""
+    log = logging.getLogger(name)
+    if not any(isinstance(each, FewLines) for each in log.filters):
+        log.addFilter(FewLines())
+    return log

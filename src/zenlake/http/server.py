@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.engine.loop import new_loop
 from zenlake.http.connections import Connections
+from zenlake.http.faults import count_fault
+from zenlake.http.few_lines import bounded_log
 from zenlake.http.sockets import url_of
 
 if TYPE_CHECKING:
@@ -48,10 +50,9 @@ class HttpServer:
         """`certificate`: the files of it and of its key, for TLS."""
         import uvicorn
 
-        from zenlake.http.few_lines import bound_server_log
         from zenlake.http.uvicorn_internals import HttpListener
 
-        bound_server_log()
+        bounded_log("uvicorn.error")
         self._socket = sock
         self.host, self.port = sock.getsockname()[:2]
         self._secure = certificate is not None
@@ -77,6 +78,7 @@ class HttpServer:
         self.connections = connections
         self._server: uvicorn.Server = HttpListener(self.config, connections)
         self.loop = new_loop()
+        self.loop.set_exception_handler(self._on_fault)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"zenlake {name}", daemon=True)
         self._thread.start()
@@ -84,6 +86,11 @@ class HttpServer:
     def url(self, scheme: str) -> str:
         """Where it is, for programs on this machine."""
         return url_of(f"{scheme}{'s' if self._secure else ''}", self.host, self.port)
+
+    def _on_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Count what a task or a callback of the loop raised."""
+        what = str(context.get("message", "a callback of the HTTP server failed"))
+        count_fault(self.connections, what, context.get("exception"))
 
     def _run(self) -> None:
         from zenlake.http.uvicorn_internals import serve_without_signals

@@ -17,8 +17,10 @@ import socket
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import unquote
 
 import uvicorn
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from wsproto.events import Ping
@@ -26,6 +28,7 @@ from wsproto.events import Ping
 from zenlake.http.accepting import accept_connections
 from zenlake.http.answer_pace import AnswerPace
 from zenlake.http.connections import Connections, Seat
+from zenlake.http.faults import FAILED, caught, count_fault
 from zenlake.http.limits import DRAINED_BYTES, PIPELINED_BYTES, SLOWEST_READER
 from zenlake.http.request_head import BadRequest, RequestHead
 from zenlake.http.request_parser import RequestEnd, RequestParser
@@ -84,27 +87,6 @@ async def _check_times(connections: Connections) -> None:
         connections.check_times(loop.time())
 
 
-class _ReadHead:
-    """A head as uvicorn asks its parser for it."""
-
-    __slots__ = ("_head",)
-
-    def __init__(self, head: RequestHead) -> None:
-        self._head = head
-
-    def get_http_version(self) -> str:
-        return self._head.version
-
-    def get_method(self) -> bytes:
-        return self._head.method
-
-    def should_upgrade(self) -> bool:
-        return self._head.wants_websocket
-
-    def should_keep_alive(self) -> bool:
-        return self._head.keep_alive
-
-
 class HttpConnection(HttpToolsProtocol):
     """One connection, which has one request at a time.
 
@@ -144,6 +126,7 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_made(transport)
         self._seat.connection = self
 
+    @caught
     def connection_lost(self, exc: Exception | None) -> None:
         """Who asked has gone."""
         self._seat.leave()
@@ -151,6 +134,7 @@ class HttpConnection(HttpToolsProtocol):
 
     # -------------------------------------------------------------------------------- reading
 
+    @caught
     def data_received(self, data: bytes) -> None:
         """Read what came, as far as it is the turn of it."""
         if self._is_ending:
@@ -172,7 +156,7 @@ class HttpConnection(HttpToolsProtocol):
                         return
                 elif isinstance(event, RequestEnd):
                     self._has_body = False
-                    self.on_message_complete()
+                    self._note_body()
                     if self.cycle.response_complete:
                         self._await_request()
                 else:
@@ -189,28 +173,61 @@ class HttpConnection(HttpToolsProtocol):
         return cycle is not None and not self._has_body and not cycle.response_complete
 
     def _begin(self, head: RequestHead) -> None:
-        self.on_message_begin()
-        self.url = head.target
-        self.headers.extend(head.headers)
-        self.expect_100_continue = head.expects_continue
-        self.parser = _ReadHead(head)  # type: ignore[assignment]
+        path, _, query = head.target.partition(b"?")
+        text = path.decode("ascii")
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": head.version,
+            "method": head.method.decode("ascii"),
+            "scheme": self.scheme or "http",
+            "server": self.server,
+            "client": self.client,
+            "root_path": "",
+            "path": unquote(text) if "%" in text else text,
+            "raw_path": path,
+            "query_string": query,
+            "headers": head.headers,
+            "state": self.app_state.copy(),
+        }
         self._has_body = True
         self._drained = 0
         self._deadline = None
-        self.on_headers_complete()
         if head.wants_websocket:
             if self._requests.buffered:
                 raise BadRequest(400, "a WebSocket client waits for the answer before it sends")
+            self.url = head.target
             self.handle_websocket_upgrade()
-
-    def _should_upgrade(self) -> bool:
-        return bool(self.parser.should_upgrade()) and self._should_upgrade_to_ws()
+            return
+        self.cycle = RequestResponseCycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=head.expects_continue,
+            keep_alive=head.keep_alive,
+            on_response=self.on_response_complete,
+        )
+        self._start_asgi_task(self.cycle, self.app)
 
     def _body(self, part: bytes) -> None:
-        if self.cycle.response_complete:
+        cycle = self.cycle
+        if cycle.response_complete:
             self._drain(len(part))
-        else:
-            self.on_body(part)
+            return
+        cycle.body += part
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
+
+    def _note_body(self) -> None:
+        """Tell the application that the body of its request has come whole."""
+        self.cycle.more_body = False
+        self.cycle.message_event.set()
 
     def _drain(self, size: int) -> None:
         """Read on for a client that sends although it was answered, so that it sees the answer."""
@@ -251,6 +268,7 @@ class HttpConnection(HttpToolsProtocol):
         self.ws_protocol_class = made  # type: ignore[assignment]
         super().handle_websocket_upgrade()
 
+    @caught
     def on_response_complete(self) -> None:
         """Go on with the next request."""
         self.server_state.total_requests += 1
@@ -269,6 +287,7 @@ class HttpConnection(HttpToolsProtocol):
         self._deadline = self.loop.time() + self._limits.keep_alive_seconds
         self._seat.hold(0)
 
+    @caught
     def resume_writing(self) -> None:
         """A client has taken what waited for it."""
         self._pace.restart()
@@ -283,6 +302,7 @@ class HttpConnection(HttpToolsProtocol):
 
     # --------------------------------------------------------------------------------- ending
 
+    @caught
     def check_time(self, now: float) -> None:
         """End the connection if its time is over."""
         transport = self.transport
@@ -317,8 +337,14 @@ class HttpConnection(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         return not self.flow.write_paused and cycle is not None and not cycle.response_complete
 
+    def on_fault(self, error: Exception) -> None:
+        """Count an error of our own, and end the connection with an answer."""
+        count_fault(self._connections, "a connection of the HTTP server failed", error)
+        if not self.transport.is_closing():
+            self._end(500, FAILED)
+
     def _refuse(self, bad: BadRequest) -> None:
-        self._connections.refused["head" if bad.code in (414, 431) else "malformed"] += 1
+        self._connections.refused[bad.reason] += 1
         self._end(bad.code, str(bad))
 
     def _end(self, code: int, why: str) -> None:
@@ -376,17 +402,24 @@ class WebSocketConnection(WSProtocol):
         super().connection_made(transport)
         self._seat.connection = self
 
+    @caught
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone."""
         self._held.clear()
         self._seat.leave()
         super().connection_lost(exc)
 
+    @caught
     def data_received(self, data: bytes) -> None:
         """Read the head of the request, later frames while no message waits to be taken."""
         if not self._has_head:
             self._has_head = True
-            super().data_received(data)
+            try:
+                super().data_received(data)
+            except UnicodeError:
+                # wsproto decodes names and values of headers, `Host` as an international name.
+                self._connections.refused["malformed"] += 1
+                self._end(400, "a header of the WebSocket has letters that it cannot have")
             return
         self._held += data
         self._read()
@@ -422,6 +455,7 @@ class WebSocketConnection(WSProtocol):
         else:
             super().handle_ping(event)
 
+    @caught
     def resume_writing(self) -> None:
         """The client has taken what waited for it."""
         self._pace.restart()
@@ -430,6 +464,7 @@ class WebSocketConnection(WSProtocol):
         if ping is not None and not self.transport.is_closing():
             super().handle_ping(ping)
 
+    @caught
     def check_time(self, now: float) -> None:
         """Cut a client that takes too little of what waits for it."""
         waiting = self.transport.get_write_buffer_size()
@@ -438,6 +473,17 @@ class WebSocketConnection(WSProtocol):
         elif self._pace.is_too_slow(now, waiting):
             self._connections.refused["slow"] += 1
             self.transport.abort()
+
+    def on_fault(self, error: Exception) -> None:
+        """Count an error of our own, and end the connection."""
+        count_fault(self._connections, "a WebSocket of the HTTP server failed", error)
+        self._end(500, FAILED)
+
+    def _end(self, code: int, why: str) -> None:
+        """End the connection, with an answer if it has had none."""
+        if not self.handshake_complete and not self.transport.is_closing():
+            self.transport.write(refusal(code, why))
+        self.transport.close()
 
 
 def refusal(code: int, why: str) -> bytes:

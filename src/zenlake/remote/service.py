@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from zenlake.config.model_remote import RemoteApi as RemoteSettings
 from zenlake.config.model_remote import remote_api
 from zenlake.config.model_web import place
 from zenlake.http.connections import Connections
+from zenlake.http.few_lines import bounded_log
 from zenlake.http.heads import heads_of
 from zenlake.http.limits import HttpLimits
 from zenlake.http.names import ANY, host_name, origin_allowed, site_refusal
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteApiService", "start"]
 
-log = logging.getLogger("zenlake.remote")
+log = bounded_log("zenlake.remote.service")
 
 
 def start(runtime: Runtime) -> RemoteApiService:
@@ -120,7 +121,8 @@ class _Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
-            await _no_page(send)
+            with contextlib.suppress(OSError, RuntimeError):  # who asked may have gone meanwhile
+                await _no_page(send)
             return
         await receive()  # websocket.connect
         headers = heads_of(scope)

@@ -9,7 +9,6 @@ are never logged, and a token in a URL is not looked at.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
@@ -20,6 +19,8 @@ from starlette.types import Receive, Scope, Send
 
 from zenlake.config.model_web import Rest as RestSettings
 from zenlake.errors import LocalError, ZError
+from zenlake.http.faults import FAILED
+from zenlake.http.few_lines import bounded_log
 from zenlake.http.heads import heads_of
 from zenlake.http.names import may_connect, origin_allowed, site_refusal
 from zenlake.http.shares import Shares, holder_of
@@ -30,7 +31,7 @@ from zenlake.routing.policy.policy import Policy
 
 __all__ = ["Door", "Places", "RequestRefused", "address_of"]
 
-log = logging.getLogger("zenlake.rest")
+log = bounded_log("zenlake.rest.requests")
 
 METHODS: Final = "GET, POST, PUT, PATCH, DELETE"
 SECURITY: Final = (
@@ -121,7 +122,7 @@ class Door:
         self._keys = keys
         self._sockets = sockets
         self.places = places
-        #: How many requests were answered, by method and code.
+        #: How many requests were answered, by method (one of those that are served) and code.
         self.answered: Counter[tuple[str, int]] = Counter()
         #: How many were refused, by reason.
         self.refused = places.refused
@@ -142,7 +143,7 @@ class Door:
         except (OSError, RuntimeError) as error:
             # Who asked has gone meanwhile: the server says so by whatever its loop raises.
             self.refused["gone"] += 1
-            log.debug("%s %s: not answered: %s", request.method, request.url.path[:200], error)
+            log.debug("%s %.200s: not answered: %s", request.method, scope["path"], error)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a WebSocket: the web page's way to the bus."""
@@ -192,8 +193,8 @@ class Door:
         except ZError as error:
             return _text(500, str(error))
         except Exception:
-            log.exception("%s %s", request.method, request.url.path)
-            return _text(500, "that went wrong in zenlake itself; its log has the reason")
+            log.exception("%s %.200s", request.method, request.scope["path"])
+            return _text(500, FAILED)
 
     def _check_names(self, asked: HTTPConnection) -> None:
         heads = heads_of(asked.scope)

@@ -104,7 +104,8 @@ SERIES: Final = {
             "zenlake_http_refused",
             "counter",
             "Connections to this port that were refused or ended, by reason: head (too large), "
-            "malformed, slow, connections (too many), address (too many of it).",
+            "malformed, method, slow, connections (too many), address (too many of it), error (of "
+            "zenlake's own).",
             "reason",
         ),
         Series("zenlake_disk_free_bytes", "gauge", "Free room on the disk."),

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from zenlake.http.connections import Connections, Seat
+from zenlake.http.faults import FAILED, count_fault
 from zenlake.http.request_head import BadRequest, RequestHead
 from zenlake.http.request_parser import RequestParser
 from zenlake.http.sockets import hosts_of, open_socket, url_of
@@ -66,15 +67,28 @@ class StatusServer:
                     link.setblocking(False)
                     link.send(reply(page))
                 continue
-            threading.Thread(target=self._answer, args=(link, seat), daemon=True).start()
+            thread = threading.Thread(target=self._answer, args=(link, seat), daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the process may have no more threads
+                self._count("no thread for a request", error)
+                link.close()
+                self._leave(seat)
 
     def _answer(self, link: socket.socket, seat: Seat) -> None:
         try:
             with link, contextlib.suppress(OSError):
                 self._talk(link, time.monotonic() + self.connections.limits.head_seconds)
         finally:
-            with self._lock:
-                seat.leave()
+            self._leave(seat)
+
+    def _leave(self, seat: Seat) -> None:
+        with self._lock:
+            seat.leave()
+
+    def _count(self, what: str, error: Exception) -> None:
+        with self._lock:
+            count_fault(self.connections, what, error)
 
     def _talk(self, link: socket.socket, deadline: float) -> None:
         body = True
@@ -85,10 +99,15 @@ class StatusServer:
             body = request.method != b"HEAD"
             page = answer(request, self._pages, self._hosts)
         except BadRequest as bad:
-            why = {408: "slow", 414: "head", 431: "head"}.get(bad.code, "malformed")
             with self._lock:
-                self.connections.refused[why] += 1
+                self.connections.refused[bad.reason] += 1
             page = HttpPage(bad.code, TEXT, f"{bad}\n")
+            deadline = time.monotonic() + self.connections.limits.closing_seconds
+        except OSError:
+            raise
+        except Exception as error:
+            self._count("a request for the status failed", error)
+            page = HttpPage(500, TEXT, f"{FAILED}\n")
             deadline = time.monotonic() + self.connections.limits.closing_seconds
         link.settimeout(max(0.001, deadline - time.monotonic()))
         link.sendall(reply(page, body=body))

@@ -224,9 +224,10 @@ HTTP_BUFFERED = Metric(
 HTTP_CUT = Metric(
     "http_connections_refused",
     "counter",
-    "Connections that were refused or ended, by reason: head (too large), malformed, slow (a head "
-    "or the taking of an answer), connections (too many), address (too many of it), memory, tls, "
-    "descriptors (the process has none).",
+    "Connections that were refused or ended, by reason: head (too large), malformed, method (none "
+    "that is served), slow (a head or the taking of an answer), connections (too many), address "
+    "(too many of it), memory, tls, descriptors (the process has none), error (of zenlake's own; "
+    "its log has it).",
     ("at", "reason"),
 )
 HTTP_STREAMS = Metric("http_streams", "gauge", "Streams of events that are open.")
