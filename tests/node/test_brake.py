@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.node.brake import FREE, FREE_USER, LONGEST, REMEMBERED, LoginBrake
+from zenlake.node.brake import FREE, FREE_USER, LONGEST, LONGEST_NAME, REMEMBERED, LoginBrake
 
 
 def test_a_thousand_guesses_take_hours_and_not_a_second() -> None:
@@ -53,3 +53,14 @@ def test_strangers_fill_only_so_much_memory() -> None:
     assert len(brake._addresses) <= REMEMBERED
     assert len(brake._users) <= REMEMBERED
     assert len(brake._welcome) <= REMEMBERED
+
+
+def test_long_names_are_remembered_by_how_they_begin() -> None:
+    brake = LoginBrake()
+    begun = "x" * LONGEST_NAME
+    for number in range(FREE_USER + 1):
+        brake.failed(f"address {number}", begun + str(number), 0.0)
+    assert list(brake._users) == [begun]
+    assert brake.wait("another", 0.0, begun + "more") == 1.0
+    brake.succeeded("another", begun + "more")
+    assert brake.wait("another", 0.0, begun + "more") == 0.0

@@ -22,6 +22,8 @@ PAUSES: Final = Backoff(1.0, LONGEST)
 FORGET: Final = 900.0
 """Seconds after which a failure is forgotten."""
 REMEMBERED: Final = 4096
+LONGEST_NAME: Final = 256
+"""Characters of a user's name that are remembered; longer ones that begin alike count as one."""
 
 
 class _Failures:
@@ -45,6 +47,7 @@ class LoginBrake:
 
     def wait(self, address: str, now: float, user: str = "") -> float:
         """How many seconds an address must wait before it may try, as a user if one is named."""
+        user = user[:LONGEST_NAME]
         left = self._left(self._addresses, address, now)
         if user and (address, user) not in self._welcome:
             left = max(left, self._left(self._users, user, now))
@@ -57,7 +60,7 @@ class LoginBrake:
             one.pause = PAUSES.after(one.pause)
             one.until = now + one.pause
         if user:
-            many = self._note(self._users, user, now)
+            many = self._note(self._users, user[:LONGEST_NAME], now)
             if many.count > FREE_USER:
                 many.until = now + 1.0
 
@@ -66,7 +69,7 @@ class LoginBrake:
         self._addresses.pop(address, None)
         if len(self._welcome) >= REMEMBERED:
             del self._welcome[next(iter(self._welcome))]
-        self._welcome[(address, user)] = 0.0
+        self._welcome[(address, user[:LONGEST_NAME])] = 0.0
 
     def waiting(self, now: float) -> list[tuple[str, int, float]]:
         """The addresses that wait, how often each failed, and how long it waits still."""
