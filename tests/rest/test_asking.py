@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.keys.oracle import expressions
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import KeyExpr
-from zenlake.rest.asking import Form, asked, content_encoding, key_of, seconds_for
+from zenlake.recorded.encoding import recorded_parts
+from zenlake.rest.asking import LONGEST_ENCODING, Form, asked, content_encoding, key_of, seconds_for
 
 ZID = "abc"
 
@@ -79,3 +80,11 @@ def test_a_lake_is_given_the_time_that_it_gives_a_question() -> None:
     assert seconds_for("@lake/sql", 10.0) > SQL_LIMITS.seconds
     assert seconds_for("@lake/sql", 60.0) == 60.0
     assert seconds_for("robot/**", 10.0) == 10.0
+
+
+def test_what_no_encoding_can_be_is_not_remembered() -> None:
+    before = recorded_parts.cache_info().currsize
+    for number in range(5):
+        with pytest.raises(LocalError, match="letters"):
+            content_encoding(f"text/{number}" + "x" * LONGEST_ENCODING)
+    assert recorded_parts.cache_info().currsize == before

@@ -27,6 +27,8 @@ __all__ = ["DOWNLOADS", "Asked", "Form", "asked", "content_encoding", "key_of", 
 LOCAL: Final = "@/local"
 LONGEST: Final = 1 << 16
 """Bytes of a path; key expressions of more are refused."""
+LONGEST_ENCODING: Final = 1024
+"""Letters of a Content-Type; no schema on the wire is as long."""
 SHORT: Final = 512
 REMEMBERED: Final = 1024
 """How many requests are remembered, of how many bytes at most."""
@@ -144,6 +146,11 @@ def content_encoding(content_type: str) -> Encoding | None:
     no name, is that id again.
     """
     text = content_type.strip()
+    if len(text) > LONGEST_ENCODING:
+        # What is read is remembered.
+        raise LocalError(
+            f"the Content-Type has {len(text)} letters; an encoding has {LONGEST_ENCODING} at most"
+        )
     return recorded_encoding(text) if text else None
 
 
