@@ -107,7 +107,8 @@ class ContinuousByHttp:
     async def _ask(self, definition: Mapping[str, Any], user: User) -> dict[str, Any]:
         request = {
             **definition,
-            "as": {"router": self._zid, **told_of_user(user.name, user.rights)},
+            "router": self._zid,
+            "as": told_of_user(user.name, user.rights),
         }
         if self._busy >= AT_ONCE:
             raise RequestRefused(503, f"the lake works on {self._busy} requests; try again")

@@ -22,8 +22,8 @@ from zenlake.lake.continuous.owner_rights import (
     may_try,
 )
 from zenlake.lake.maintain.definition_store import ContinuousQueryStore, new_definition
-from zenlake.lake.model.continuous_query import MOST_OF_USER
-from zenlake.lake.model.owner import OwningUser
+from zenlake.lake.model.continuous_query import MOST_OF_USER, ContinuousQuery
+from zenlake.lake.model.owner import OwningUser, router_of
 from zenlake.lake.table.location import LakeLocation
 
 
@@ -183,3 +183,10 @@ def test_one_restricted_user_takes_a_share_of_the_places(tmp_path: Path) -> None
     definitions.write(replace(VIEW, name="a", owner=OwningUser("ann", NO_SECRETS)))
     definitions.write(replace(VIEW, name="b", owner=None))
     definitions.write(replace(VIEW, name="c", owner=OwningUser("eve", ALL_RIGHTS)))
+
+
+@pytest.mark.parametrize("router", [{}, {"router": None}, {"router": ""}, {"router": 7}])
+def test_rights_are_told_by_a_router_with_a_name(router: dict[str, Any]) -> None:
+    assert router_of({"do": "rights", "router": "ab12"}) == "ab12"
+    with pytest.raises(LocalError, match="names the router"):
+        router_of({"as": {"router": "ab12", **EVE.plain()}, **router})

@@ -56,7 +56,7 @@ from zenlake.lake.continuous.running_query import RightsChanged, RunningQuery, t
 from zenlake.lake.continuous.stall import PATIENCE, StallDetector
 from zenlake.lake.maintain.definition_store import ContinuousQueryStore
 from zenlake.lake.model.continuous_query import ContinuousQuery, Kind
-from zenlake.lake.model.owner import OwningUser, words_of
+from zenlake.lake.model.owner import OwningUser, router_of, words_of
 from zenlake.lake.query.executor import QueueFull, SqlQuestion
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.visibility import published_by, shown_definition
@@ -311,7 +311,7 @@ class ContinuousQueries:
         one = definition_in(request)
         asker = one.owner
         if asker is not None:
-            self._rights.tell(str(request.get("router")), [asker.plain()], time.monotonic())
+            self._rights.tell(router_of(request), [asker.plain()], time.monotonic())
             self._asking[caller] = asker.user
         try:
             self._answer(request, action, one, caller)
@@ -340,7 +340,7 @@ class ContinuousQueries:
 
     def _told_of_rights(self, request: dict[str, Any], caller: FactReceiver) -> None:
         """A router says what users may do; it is told of which users it has to."""
-        self._rights.tell(str(request.get("router")), request["users"], time.monotonic())
+        self._rights.tell(router_of(request), request["users"], time.monotonic())
         owners = [one.owner for one in self._definitions.all().values() if one.owner is not None]
         # Spark plans for seconds what somebody makes at this moment.
         users = [*(owner.user for owner in owners), *self._asking.copy().values()]

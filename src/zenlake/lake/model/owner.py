@@ -14,7 +14,15 @@ from zenlake.errors import LocalError
 from zenlake.keys.rights import Rights
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
 
-__all__ = ["OPERATOR", "OwningUser", "access_of", "asker_of", "owner_in", "words_of"]
+__all__ = [
+    "OPERATOR",
+    "OwningUser",
+    "access_of",
+    "asker_of",
+    "owner_in",
+    "router_of",
+    "words_of",
+]
 
 OPERATOR: Final = "operator"
 
@@ -62,6 +70,14 @@ def asker_of(request: Mapping[str, Any]) -> OwningUser | None:
             '"as": {"user": NAME, "readable": …, "writable": …} as a router writes it'
         )
     return OwningUser.of(plain)
+
+
+def router_of(request: Mapping[str, Any]) -> str:
+    """Return the router that says what users may do; raises `LocalError` where none is named."""
+    router = request.get("router")
+    if not isinstance(router, str) or not router:
+        raise LocalError('a request with rights of users names the router of them: "router": ZID')
+    return router
 
 
 def access_of(owner: OwningUser | None) -> RowAccess:
