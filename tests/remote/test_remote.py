@@ -14,7 +14,7 @@ import pytest
 
 import zenlake
 from bench.macro.certificate import settings
-from tests.api.sessions import listening
+from tests.api.sessions import connected, listening
 from tests.remote.wsclient import Refused, WebSocket
 from tests.waiting import until
 from zenlake.admin.reload import change
@@ -185,6 +185,30 @@ def test_users_show_tokens_and_rules_hold(tmp_path: Path) -> None:
             change(bus.runtime, "access_control", json.dumps(rules))
             again = client.ask("DeclareSubscriber", id=2, key="no/**", origin=2)
             assert "for user 'ada'" in again.body["why"]
+
+
+def test_who_may_not_read_the_node_is_not_told_of_its_neighbours() -> None:
+    rules = {
+        "enabled": True,
+        "default_permission": "allow",
+        "rules": [
+            {"id": "hide", "key_exprs": ["@/**"], "permission": "deny", "messages": ["query"]}
+        ],
+        "subjects": [{"id": "browsers"}],
+        "policies": [{"rules": ["hide"], "subjects": ["browsers"]}],
+    }
+    with (
+        router() as bus,
+        connected(bus, mode='"peer"') as peer,
+        WebSocket(service(bus).url) as client,
+    ):
+        until(lambda: client.ask("GetSessionInfo").body["peers"] == [bytes(peer.zid())])
+        assert client.ask("GetTransports").kind.name == "ResponseTransports"
+        change(bus.runtime, "access_control", json.dumps(rules))
+        assert "is denied" in client.ask("GetTransports").body["why"]
+        # Its own id everybody is told: it is in the timestamps that it gives.
+        told = client.ask("GetSessionInfo").body
+        assert told == {"zid": bytes(bus.zid()), "routers": [], "peers": []}
 
 
 def test_too_many_are_refused() -> None:

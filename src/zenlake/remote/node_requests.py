@@ -90,12 +90,14 @@ class NodeRequests:
 
     async def _GetSessionInfo(self, message: RemoteMessage) -> None:
         info = self._session.info
+        told = self._user.may_read(view.root(self._session.runtime.node))
+        # Programs ask for the node's own id as soon as they connect: that is no refusal.
         self._state.reply(
             "ResponseSessionInfo",
             message,
             zid=bytes(info.zid()),
-            routers=[bytes(zid) for zid in info.routers_zid()],
-            peers=[bytes(zid) for zid in info.peers_zid()],
+            routers=[bytes(zid) for zid in info.routers_zid()] if told else [],
+            peers=[bytes(zid) for zid in info.peers_zid()] if told else [],
         )
 
     async def _GetTimestamp(self, message: RemoteMessage) -> None:
