@@ -74,6 +74,18 @@ class QuerySink:
 class ReplySink:
     """Where the replies to a query go."""
 
+    def keeps(self, key: str, many: int, size: int) -> bool:
+        """Return whether the newest reply for a key is kept until the end, and passed on then.
+
+        If not, the key has no reply.
+
+        Args:
+            key: The key that it is about.
+            many: How many are kept with it.
+            size: By how many bytes they become more.
+        """
+        return True
+
     def stamp(self, stack: TimestampStack) -> None:
         """The times of the reply that is pushed next, if any were taken."""
 

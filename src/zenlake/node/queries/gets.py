@@ -67,6 +67,14 @@ class KeptReply:
         self.responder: Responder | None = responder
         self.stack: TimestampStack | None = stack
 
+    def size(self) -> int:
+        """Return how many bytes its payload has."""
+        sample = self.sample
+        if sample is not None:
+            return sample.payload_size
+        body = self.body
+        return len(body.payload) if isinstance(body, Put) else 0
+
     def timestamp(self) -> Timestamp | None:
         """When it was said, if that was told."""
         body = self.body
@@ -173,11 +181,19 @@ class Get(ReplyReceiver):
             self.kept[key] = reply
             self._say(key, reply)
             return
-        if former is not None:
+        many = len(self.kept)
+        size = reply.size()
+        if former is None:
+            many += 1
+        else:
             self.superseded += 1
             if newer(former.timestamp(), reply.timestamp()):
                 return
-        self.kept[key] = reply
+            size -= former.size()
+        if self.sink.keeps(key, many, size):
+            self.kept[key] = reply
+        elif former is not None:
+            del self.kept[key]  # better none than one that is not the newest
 
     def _say(self, key: str, reply: KeptReply) -> None:
         sample = reply.sample
