@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zenlake.http.answer_pace import AnswerPace
 from zenlake.http.connections import Connections
 from zenlake.http.limits import HttpLimits
-from zenlake.http.shares import Shares, holder_of
+from zenlake.http.shares import Holding, Shares, holder_of
 
 
 def test_one_address_leaves_a_quarter_to_others() -> None:
@@ -55,23 +55,73 @@ def test_connections_leave_descriptors_for_the_bus_and_the_disk() -> None:
 
 
 def test_a_seat_gives_back_all_that_it_holds_once() -> None:
-    connections = Connections(HttpLimits(connections=4, buffered_bytes=100))
+    connections = Connections(HttpLimits(connections=4, buffered_bytes=100, unsent_bytes=100))
     seat = connections.admit("a")
     assert seat is not None
-    assert seat.hold(60)
-    assert not seat.hold(80)
-    assert seat.hold(70)
+    assert seat.reading.hold(60)
+    assert not seat.reading.hold(80)
+    assert seat.reading.hold(70)
     assert connections.memory.taken == 70
+    assert seat.making.hold(75)
+    seat.waiting.force(200)
+    assert connections.answers.taken == 275
     seat.leave()
     seat.leave()
     assert (connections.places.taken, connections.memory.taken) == (0, 0)
+    assert connections.answers.taken == 0
+    # What is made for a client that has gone holds nothing.
+    assert not seat.making.hold(1)
+    seat.waiting.force(1)
+    assert connections.answers.taken == 0
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.integers(0, 20))))
+def test_what_holdings_hold_is_what_is_taken(changes: list[tuple[str, bool, int]]) -> None:
+    shares = Shares(20)
+    holdings = {who: Holding(shares, "one" if who == "c" else "two") for who in "abc"}
+    for who, is_forced, amount in changes:
+        held = holdings[who]
+        before = held.amount
+        if is_forced:
+            held.force(amount)
+            assert held.amount == amount
+        elif held.hold(amount):
+            assert held.amount == amount
+        else:
+            assert (amount > before, held.amount) == (True, before)
+        assert shares.taken == sum(one.amount for one in holdings.values())
+    for held in holdings.values():
+        held.close()
+    assert (shares.taken, shares.holders) == (0, 0)
+
+
+PACE = HttpLimits(stalled_seconds=10.0, answer_seconds=100.0)
+"""A client takes 40 960 bytes in ten seconds, and all within 110 seconds."""
 
 
 def test_a_client_must_take_its_answer_fast_enough() -> None:
-    pace = AnswerPace(10.0, 100)
-    assert not pace.is_too_slow(0.0, 5000)
-    assert not pace.is_too_slow(9.0, 5000)
-    assert not pace.is_too_slow(10.0, 4000)
-    assert pace.is_too_slow(20.0, 3001)
+    pace = AnswerPace(PACE)
+    assert not pace.is_too_slow(0.0, 100_000)
+    assert not pace.is_too_slow(9.0, 100_000)
+    assert not pace.is_too_slow(10.0, 59_000)
+    assert pace.is_too_slow(20.0, 58_000)
     pace.restart()
-    assert not pace.is_too_slow(21.0, 3001)
+    assert not pace.is_too_slow(21.0, 58_000)
+
+
+@pytest.mark.parametrize(("bytes_per_second", "is_cut"), [(85_000, True), (95_000, False)])
+def test_who_lets_much_wait_takes_it_faster(bytes_per_second: int, is_cut: bool) -> None:
+    pace = AnswerPace(PACE)
+    size = 10_000_000
+    cut = [
+        second
+        for second in range(size // bytes_per_second)
+        if pace.is_too_slow(float(second), size - second * bytes_per_second)
+    ]
+    assert bool(cut) == is_cut
+
+
+def test_a_stalled_client_is_cut_once_much_waits() -> None:
+    pace = AnswerPace(PACE)
+    cut = [second for second in range(12) if pace.is_too_slow(float(second), 10_000_000)]
+    assert cut == [10, 11]

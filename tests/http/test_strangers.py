@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -364,6 +365,18 @@ def test_who_does_not_take_an_answer_is_ended(node: Port) -> None:
         until(lambda: node.connections.places.taken == 0)
 
 
+def test_what_waits_for_a_client_is_held_until_it_goes() -> None:
+    server = serving(HttpLimits())
+    answers = server.connections.answers
+    try:
+        with Port(server.port, server.connections).connect() as link:
+            link.sendall(b"GET /large HTTP/1.1\r\n" + HOST + b"\r\n")
+            until(lambda: LARGE // 2 < answers.taken <= LARGE + 1000)
+        until(lambda: answers.taken == 0)
+    finally:
+        server.close()
+
+
 def test_who_takes_a_long_answer_gets_all_of_it(node: Port) -> None:
     answer = node.ask(b"GET /large HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
     assert answer.count(b"x") == LARGE
@@ -409,6 +422,23 @@ def test_a_tls_handshake_that_never_begins_is_ended(tmp_path: Path) -> None:
             assert heard(link) == b""
         until(lambda: port.connections.places.taken == 0)
         assert port.connections.refused["tls"] == 1
+    finally:
+        server.close()
+
+
+def test_a_tls_client_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    certified(tmp_path)
+    pair = (str(tmp_path / "listen_certificate"), str(tmp_path / "listen_private_key"))
+    server = serving(QUICK, pair)
+    context = ssl.create_default_context(cafile=str(tmp_path / "root_ca_certificate"))
+    try:
+        port = Port(server.port, server.connections)
+        link = context.wrap_socket(port.connect(), server_hostname="localhost")
+        with link:
+            link.sendall(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+            assert link.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+            # It says nothing more, and does not answer that the server closes.
+            until(lambda: port.connections.places.taken == 0, seconds=20.0)
     finally:
         server.close()
 

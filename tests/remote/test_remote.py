@@ -125,6 +125,35 @@ def test_a_slow_client_loses_samples_and_nobody_else_does() -> None:
         assert all(int(str(one["waiting_bytes"])) < 200_000 for one in service(bus).clients)
 
 
+def test_what_waits_for_all_clients_together_is_bounded() -> None:
+    with router(queue_bytes=1 << 20, max_unsent=1) as bus, ExitStack() as held:
+        serving = service(bus)._serving
+        assert serving is not None
+        answers = serving.connections.answers
+        slow = [held.enter_context(WebSocket(service(bus).url)) for _ in range(8)]
+        for client in slow:
+            subscribe(client, "big/**")
+        value = lambda query: query.reply("ask", bytes(900_000))  # noqa: E731
+        held.enter_context(bus.declare_queryable("ask", value))
+        asking = held.enter_context(WebSocket(service(bus).url))
+        bound = answers.most_of_one + (len(slow) + 1) * 1_000_000  # each was given one more
+
+        def is_refused() -> bool:
+            for _ in range(20):
+                bus.put("big/a", bytes(100_000))
+            assert answers.taken < bound
+            asking.tell(
+                "Get", id=5, key="ask", parameters="", payload=None, encoding=None,
+                attachment=None, qos=0xAD, settings=0x10, timeout=9000,
+            )  # fmt: skip
+            is_value, _ = decode(asking.hear(), FROM_SERVER).body["reply"]
+            assert decode(asking.hear(), FROM_SERVER).kind.name == "QueryResponseFinal"
+            return not is_value
+
+        until(is_refused)
+    until(lambda: answers.taken == 0)
+
+
 @pytest.mark.parametrize(
     ("headers", "host"),
     [

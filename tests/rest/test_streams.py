@@ -14,12 +14,18 @@ import pytest
 import zenlake
 from tests.rest.conftest import plugins, router, url_of
 from tests.waiting import until
+from zenlake.http.shares import Holding, Shares
 from zenlake.rest import streams
 from zenlake.rest.samples import Row
-from zenlake.rest.streams import EventFeed, EventReader, SampleEvent, Streams
+from zenlake.rest.streams import WAITING_BYTES, EventFeed, EventReader, SampleEvent, Streams
 from zenlake.transport.drops import DropLog
 
+MUCH = 1 << 30
 EVENTS = {"accept": "text/event-stream"}
+
+
+def reading(feed: EventFeed, most: int = 9, shares: Shares | None = None) -> EventReader:
+    return EventReader(feed, most, Holding(Shares(MUCH) if shares is None else shares, "a"))
 
 
 def told(number: int) -> SampleEvent:
@@ -28,7 +34,7 @@ def told(number: int) -> SampleEvent:
 
 def test_a_slow_reader_misses_the_oldest_and_knows_how_many() -> None:
     feed = EventFeed("a", DropLog())
-    slow, quick = EventReader(feed, 2), EventReader(feed, 9)
+    slow, quick = reading(feed, 2), reading(feed)
     samples = [told(number) for number in range(5)]
     for one in samples:
         slow.offer(one)
@@ -40,11 +46,47 @@ def test_a_slow_reader_misses_the_oldest_and_knows_how_many() -> None:
 
 
 def test_a_reader_gets_what_waits_before_the_end() -> None:
-    reader = EventReader(EventFeed("a", DropLog()), 9)
+    reader = reading(EventFeed("a", DropLog()))
     reader.offer(one := told(1))
     reader.ended = True
     assert asyncio.run(reader.take()) == [one]
     assert asyncio.run(reader.take()) is None
+
+
+def large(number: int) -> SampleEvent:
+    return SampleEvent(Row("a", bytes(WAITING_BYTES // 4), str(number)))
+
+
+def test_what_waits_for_a_reader_is_bounded_in_bytes_and_one_sample_always_may() -> None:
+    feed, shares = EventFeed("a", DropLog()), Shares(MUCH)
+    reader = reading(feed, 100, shares)
+    for number in range(10):
+        reader.offer(large(number))
+    assert reader.missed == 7
+    assert shares.taken <= WAITING_BYTES
+    assert [one.row.encoding for one in asyncio.run(reader.take()) or []] == ["7"]
+    assert shares.taken > 0  # of what is being sent
+    huge = SampleEvent(Row("a", bytes(2 * WAITING_BYTES), ""))
+    reader.offer(huge)
+    assert asyncio.run(reader.take()) == [huge]
+    reader.close()
+    assert shares.taken == 0
+
+
+def test_readers_that_hold_all_the_memory_miss_samples_and_others_get_them() -> None:
+    feed, shares = EventFeed("a", DropLog()), Shares(3 * WAITING_BYTES)
+    slow = [reading(feed, 100, shares) for _ in range(9)]
+    other = EventReader(feed, 100, Holding(shares, "b"))
+    for number in range(3):
+        for reader in slow:
+            reader.offer(large(number))
+        other.offer(large(number))
+        assert shares.taken <= shares.most
+        assert len(asyncio.run(other.take()) or []) == 1
+    assert sum(reader.missed for reader in slow) == 27 - 8
+    for reader in [*slow, other]:
+        reader.close()
+    assert shares.taken == 0
 
 
 def test_who_joins_after_the_subscriber_of_others_has_ended_gets_another() -> None:
@@ -52,24 +94,25 @@ def test_who_joins_after_the_subscriber_of_others_has_ended_gets_another() -> No
         alone = zenlake.Config.from_json5("{scouting: {multicast: {enabled: false}}}")
         async with zenlake.aio.open(alone) as session:
             feeds = Streams(session, 9)
-            early = await feeds.join("a/**")
+            held = [Holding(Shares(MUCH), "a") for _ in range(3)]
+            early = await feeds.join("a/**", held[0])
             assert early.feed.subscriber is not None
             assert early.feed.running is not None
             await early.feed.subscriber.undeclare()
             await early.feed.running
-            late = await feeds.join("a/**")
+            late = await feeds.join("a/**", held[1])
             await session.put("a/b", "1")
             assert await early.take() is None
             assert [one.row.key for one in await late.take() or []] == ["a/b"]
             await feeds.leave(early)
-            assert await feeds.join("a/**") in late.feed.readers
+            assert await feeds.join("a/**", held[2]) in late.feed.readers
 
     asyncio.run(work())
 
 
 def test_a_silent_stream_is_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "ALIVE", 0.01)
-    assert asyncio.run(EventReader(EventFeed("a", DropLog()), 9).take()) == []
+    assert asyncio.run(reading(EventFeed("a", DropLog())).take()) == []
 
 
 def test_an_event_is_written_once_for_all_and_once_without_its_payload() -> None:

@@ -258,6 +258,7 @@ class HttpRequests:
         assert not self._door.places.taken, "a request is still counted as running"
         assert not self._connections.places.taken, "a connection is still counted as open"
         assert not self._connections.memory.taken, "bytes are still counted as held"
+        assert not self._connections.answers.taken, "answers are still counted as held"
 
     async def _honest(self) -> None:
         """What is written is read, and `/health` answers."""

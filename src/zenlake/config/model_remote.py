@@ -70,6 +70,13 @@ class RemoteApi:
         "least twice `max_message`; one address holds three quarters of it at most.",
         honoured_by=_REMOTE,
     )
+    max_unsent: Annotated[int, Whole("bytes", 1)] = key(
+        512 << 20,
+        "How many bytes of messages wait for clients at a time, of all together, and at least "
+        "twice `queue_bytes`; one address has three quarters of it at most. Samples beyond are "
+        "dropped and counted.",
+        honoured_by=_REMOTE,
+    )
     max_declarations: Annotated[int, Whole("declarations", 1)] = key(
         10_000, "How many declarations and open queries one client may have.", honoured_by=_REMOTE
     )

@@ -103,6 +103,13 @@ class Rest:
         "twice `max_body`; one address holds three quarters of it at most.",
         honoured_by=_REST,
     )
+    max_unsent: Annotated[int, Whole("bytes", 1)] = key(
+        512 << 20,
+        "How many bytes of answers and events are held at a time until clients have taken them, of "
+        "all connections together, and at least twice `max_answer`; one address holds three "
+        "quarters of it at most.",
+        honoured_by=_REST,
+    )
     max_streams: Annotated[int, Whole("streams", 1)] = key(
         1024,
         "How many streams of events are open at a time, three quarters of them for one address; "

@@ -7,12 +7,17 @@ time is over: one timer serves all, since a timer for each request would cost mo
 from __future__ import annotations
 
 from collections import Counter
-from typing import Protocol, final
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol, final
 
 from zenlake.http.limits import HttpLimits
-from zenlake.http.shares import Shares, holder_of
+from zenlake.http.shares import Holding, Shares, holder_of
 
-__all__ = ["Connections", "Seat", "TimedConnection"]
+__all__ = ["SEAT", "Connections", "Seat", "TimedConnection", "seat_of"]
+
+SEAT: Final = "zenlake.seat"
+"""The name of the seat in the state of a scope."""
 
 
 class TimedConnection(Protocol):
@@ -24,51 +29,60 @@ class TimedConnection(Protocol):
 
 @final
 class Seat:
-    """The share of one connection in the server: its place, and bytes that are being read."""
+    """The share of one connection in the server: its place, and the bytes that it holds."""
 
-    __slots__ = ("_bytes", "_connections", "_open", "connection", "holder")
+    __slots__ = (
+        "_connections", "_open", "answers", "connection", "holder", "making", "reading", "waiting",
+    )  # fmt: skip
 
     def __init__(self, connections: Connections, holder: str) -> None:
         """`holder`: the address, as `holder_of` counts it."""
         self._connections = connections
-        self._bytes = 0
         self._open = True
         self.holder = holder
+        self.answers = connections.answers
+        #: Bytes of requests and messages that are being read.
+        self.reading = Holding(connections.memory, holder)
+        #: Bytes of the answer that is being made, and of one that waits for those before it.
+        self.making = Holding(connections.answers, holder)
+        #: Bytes that were given to the transport, and that the client has not taken.
+        self.waiting = Holding(connections.answers, holder)
         #: The connection, whose time is checked once in a while.
         self.connection: TimedConnection | None = None
-
-    def hold(self, amount: int) -> bool:
-        """Hold so many bytes from now on instead of those before; False where there is no room."""
-        change = amount - self._bytes
-        if not change:
-            return True
-        memory = self._connections.memory
-        if change > 0:
-            if not memory.take(self.holder, change):
-                return False
-        else:
-            memory.give_back(self.holder, -change)
-        self._bytes = amount
-        return True
 
     def leave(self) -> None:
         """Give everything back; the connection has ended."""
         if self._open:
             self._open = False
-            self.hold(0)
+            for held in (self.reading, self.making, self.waiting):
+                held.close()
             self._connections.on_left(self)
+
+
+def seat_of(scope: Mapping[str, Any]) -> Seat:
+    """Return the seat of the connection that a request or WebSocket came over.
+
+    Args:
+        scope: What the ASGI server says of it.
+    """
+    seat: Seat = scope["state"][SEAT]
+    return seat
 
 
 @final
 class Connections:
     """The connections of one server, on its loop."""
 
-    def __init__(self, limits: HttpLimits) -> None:
-        """There are none."""
+    def __init__(
+        self, limits: HttpLimits, guard: AbstractContextManager[Any] | None = None
+    ) -> None:
+        """There are none; `guard`: a lock, if answers are made on several threads."""
         self.limits = limits
         self.places = Shares(limits.connections)
         #: Bytes of requests and messages that are being read.
         self.memory = Shares(limits.buffered_bytes)
+        #: Bytes of answers, from their first part until clients have taken them.
+        self.answers = Shares(limits.unsent_bytes, guard)
         #: Connections refused or ended, by reason: head, malformed, method, slow, connections,
         #: address, memory, tls, descriptors, error.
         self.refused: Counter[str] = Counter()
@@ -110,5 +124,7 @@ class Connections:
             "most_of_one_address": self.places.most_of_one,
             "addresses": self.places.holders,
             "buffered_bytes": self.memory.taken,
+            "unsent_bytes": self.answers.taken,
+            "most_unsent_bytes": self.answers.most,
             "refused": dict(self.refused),
         }

@@ -39,6 +39,10 @@ STALLED_SECONDS: Final = 30.0
 """Seconds after which a client that takes its answer too slowly is cut."""
 SLOWEST_READER: Final = 4096
 """Bytes a second that a client takes of an answer at least."""
+ANSWER_SECONDS: Final = 1800.0
+"""Seconds in which a client takes all that waits for it: of more, more a second."""
+SMALL_ANSWER_BYTES: Final = 4096
+"""Bytes of an answer that is sent though answers hold all the memory for them."""
 
 CONNECTIONS: Final = 4096
 """Connections of one server, where the process may open enough descriptors."""
@@ -58,9 +62,12 @@ class HttpLimits:
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS
     closing_seconds: float = CLOSING_SECONDS
     stalled_seconds: float = STALLED_SECONDS
+    answer_seconds: float = ANSWER_SECONDS
     connections: int = CONNECTIONS
     #: Bytes of requests and messages that are being read, of all connections together.
     buffered_bytes: int = 256 << 20
+    #: Bytes of answers that are made or wait for clients, of all connections together.
+    unsent_bytes: int = 512 << 20
 
     def within(self, descriptors: int) -> HttpLimits:
         """Return these limits for a process with so many descriptors; 0: there is no such limit."""

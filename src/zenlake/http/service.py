@@ -136,6 +136,7 @@ class HttpService(ABC, Generic[Settings]):
         at, connections = {"at": self._plugin}, serving.connections
         yield metrics.HTTP_CONNECTIONS, at, connections.places.taken
         yield metrics.HTTP_BUFFERED, at, connections.memory.taken
+        yield metrics.HTTP_UNSENT, at, connections.answers.taken
         for why, number in list(connections.refused.items()):
             yield metrics.HTTP_CUT, {**at, "reason": why}, number
 

@@ -26,10 +26,10 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from wsproto.events import Ping
 
 from zenlake.http.accepting import accept_connections
-from zenlake.http.answer_pace import AnswerPace
-from zenlake.http.connections import Connections, Seat
+from zenlake.http.answer_pace import AnswerPace, ClosingTime
+from zenlake.http.connections import SEAT, Connections, Seat
 from zenlake.http.faults import FAILED, caught, count_fault
-from zenlake.http.limits import DRAINED_BYTES, PIPELINED_BYTES, SLOWEST_READER
+from zenlake.http.limits import DRAINED_BYTES, PIPELINED_BYTES
 from zenlake.http.request_head import BadRequest, RequestHead
 from zenlake.http.request_parser import RequestEnd, RequestParser
 
@@ -109,16 +109,19 @@ class HttpConnection(HttpToolsProtocol):
         seat: Seat,
     ) -> None:
         """`seat` is left when the connection is lost."""
-        super().__init__(config, server_state, app_state)
+        super().__init__(config, server_state, {**app_state, SEAT: seat})
         self._connections = connections
         self._limits = connections.limits
         self._seat = seat
         self._requests = RequestParser(self._limits)
-        self._pace = AnswerPace(self._limits.stalled_seconds, SLOWEST_READER)
+        self._pace = AnswerPace(self._limits)
+        self._closing = ClosingTime(self._limits)
         self._deadline: float | None = self.loop.time() + self._limits.first_byte_seconds
         self._has_body = False
         self._has_head = False
         self._drained = 0
+        #: Bytes of the answer that was sent last, until all of it was taken.
+        self._whole = 0
         self._is_ending = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -193,6 +196,8 @@ class HttpConnection(HttpToolsProtocol):
         self._has_body = True
         self._drained = 0
         self._deadline = None
+        if self._seat.waiting.amount:
+            self._count_waiting()
         if head.wants_websocket:
             if self._requests.buffered:
                 raise BadRequest(400, "a WebSocket client waits for the answer before it sends")
@@ -245,7 +250,7 @@ class HttpConnection(HttpToolsProtocol):
         if not waiting and not self._has_body:
             # The usual end: a request came whole, with nothing behind it.
             self._has_head = False
-            self._seat.hold(0)
+            self._seat.reading.hold(0)
             return
         if self.transport.is_closing():
             return
@@ -256,7 +261,7 @@ class HttpConnection(HttpToolsProtocol):
             self._deadline = self.loop.time() + self._limits.head_seconds
         self._has_head = begun
         held = waiting + (len(self.cycle.body) if self._has_body else 0)
-        if not self._seat.hold(held):
+        if not self._seat.reading.hold(held):
             self._connections.refused["memory"] += 1
             self._end(503, "requests that are being read hold all the memory for them; try again")
 
@@ -272,6 +277,11 @@ class HttpConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Go on with the next request."""
         self.server_state.total_requests += 1
+        making = self._seat.making
+        if making.amount and self.scope["method"] != "HEAD":
+            self._whole = making.amount
+        self._count_waiting()
+        making.force(0)
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
@@ -285,11 +295,29 @@ class HttpConnection(HttpToolsProtocol):
     def _await_request(self) -> None:
         self._has_head = False
         self._deadline = self.loop.time() + self._limits.keep_alive_seconds
-        self._seat.hold(0)
+        self._seat.reading.hold(0)
+
+    def _count_waiting(self) -> int:
+        """Hold what waits for the client, and return how much of it has not been taken.
+
+        An answer is freed as a whole, when its last byte was taken.
+        """
+        left = self.transport.get_write_buffer_size()
+        if not left:
+            self._whole = 0
+        self._seat.waiting.force(max(left, self._whole))
+        return left
+
+    @caught
+    def pause_writing(self) -> None:
+        """Much waits for the client."""
+        self._count_waiting()
+        super().pause_writing()
 
     @caught
     def resume_writing(self) -> None:
         """A client has taken what waited for it."""
+        self._count_waiting()
         self._pace.restart()
         super().resume_writing()
 
@@ -311,7 +339,7 @@ class HttpConnection(HttpToolsProtocol):
             if is_over:
                 transport.abort()
             return
-        waiting = transport.get_write_buffer_size()
+        waiting = self._count_waiting()
         if waiting and (transport.is_closing() or not self._may_write):
             if self._deadline is not None and not self._has_body and not self._has_head:
                 self._await_request()  # the time until the next one begins when all was taken
@@ -320,7 +348,11 @@ class HttpConnection(HttpToolsProtocol):
                 transport.abort()
             return
         self._pace.restart()
-        if not is_over or transport.is_closing():
+        if transport.is_closing():
+            if self._closing.is_over(now):
+                transport.abort()
+            return
+        if not is_over:
             return
         if self._has_body:
             self._wait_for_end()
@@ -366,7 +398,7 @@ class HttpConnection(HttpToolsProtocol):
         """Send no more, and give the client some time to read what it was sent, and to end."""
         self._is_ending = True
         self._drained = 0
-        self._seat.hold(0)
+        self._seat.reading.hold(0)
         self._requests = RequestParser(self._limits)
         self._deadline = self.loop.time() + self._limits.closing_seconds
         self.flow.resume_reading()
@@ -389,10 +421,11 @@ class WebSocketConnection(WSProtocol):
         seat: Seat,
     ) -> None:
         """`seat` is left when the connection is lost."""
-        super().__init__(config, server_state, app_state)
+        super().__init__(config, server_state, {**app_state, SEAT: seat})
         self._connections = connections
         self._seat = seat
-        self._pace = AnswerPace(connections.limits.stalled_seconds, SLOWEST_READER)
+        self._pace = AnswerPace(connections.limits)
+        self._closing = ClosingTime(connections.limits)
         self._has_head = False
         self._held = bytearray()
         self._ping: Ping | None = None
@@ -436,7 +469,7 @@ class WebSocketConnection(WSProtocol):
         if held and not self.read_paused:
             self.read_paused = True
             self.transport.pause_reading()
-        if not self._seat.hold(len(held) + self.buffer.length):
+        if not self._seat.reading.hold(len(held) + self.buffer.length):
             self._connections.refused["memory"] += 1
             self.transport.abort()
 
@@ -456,8 +489,15 @@ class WebSocketConnection(WSProtocol):
             super().handle_ping(event)
 
     @caught
+    def pause_writing(self) -> None:
+        """Much waits for the client."""
+        self._seat.waiting.force(self.transport.get_write_buffer_size())
+        super().pause_writing()
+
+    @caught
     def resume_writing(self) -> None:
         """The client has taken what waited for it."""
+        self._seat.waiting.force(self.transport.get_write_buffer_size())
         self._pace.restart()
         super().resume_writing()
         ping, self._ping = self._ping, None
@@ -468,7 +508,11 @@ class WebSocketConnection(WSProtocol):
     def check_time(self, now: float) -> None:
         """Cut a client that takes too little of what waits for it."""
         waiting = self.transport.get_write_buffer_size()
-        if not waiting or (self.writable.is_set() and not self.transport.is_closing()):
+        self._seat.waiting.force(waiting)
+        if not waiting and self.transport.is_closing():
+            if self._closing.is_over(now):
+                self.transport.abort()
+        elif not waiting or (self.writable.is_set() and not self.transport.is_closing()):
             self._pace.restart()
         elif self._pace.is_too_slow(now, waiting):
             self._connections.refused["slow"] += 1

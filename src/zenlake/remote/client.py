@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.engine.handlers import RingChannel
 from zenlake.errors import RemoteError, ZError
+from zenlake.http.shares import Holding
 from zenlake.http.users import Denied, User
 from zenlake.remote.fields import RemoteEncoding
 from zenlake.remote.messages import (
@@ -88,14 +89,15 @@ class RemoteClient:
         address: str,
         queue_bytes: int,
         max_declarations: int,
+        held: Holding,
     ) -> None:
-        """`address`: where it comes from, for people."""
+        """`address`: where it comes from, for people; `held`: its part in what waits for all."""
         self._session = session
         self._user = user
         self.uuid = uuid
         self.address = address
         self._state = ClientState(
-            queue_bytes, max_declarations, DropLog(session.runtime.node.drops)
+            queue_bytes, max_declarations, DropLog(session.runtime.node.drops), held
         )
         self.outgoing = self._state.outgoing
         self._others = (
@@ -195,7 +197,7 @@ class RemoteClient:
 
     async def _cut_samples(self, id: int, subscriber: Subscriber, most: int) -> None:
         """Many samples in a message; while there is no room, the oldest are missed and counted."""
-        counted = 0
+        counted = untold = 0
         async for first in subscriber:
             await self.outgoing.room()
             samples: list[CutSample] = []
@@ -209,10 +211,16 @@ class RemoteClient:
                 full = len(samples) >= BATCH or size >= BATCH_BYTES
                 sample = None if full else subscriber.try_recv()
             dropped = sum(subscriber.stats.dropped.values())
-            missed, counted = dropped - counted, dropped
-            if samples or missed:
-                self.outgoing.dropped["sample"] += missed
-                self.outgoing.add(encode("Samples", id=id, missed=missed, samples=samples))
+            self.outgoing.dropped["sample"] += dropped - counted
+            missed, counted = dropped - counted + untold, dropped
+            if not samples and not missed:
+                continue
+            untold = 0
+            message = encode("Samples", id=id, missed=missed, samples=samples)
+            if not self.outgoing.try_add(message):
+                untold = missed + len(samples)
+                for one in samples:
+                    self.outgoing.drop("sample", one.sample.key)
 
     async def _DeclareLivelinessToken(self, message: RemoteMessage) -> None:
         body = message.body

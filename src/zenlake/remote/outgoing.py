@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 
+from zenlake.http.shares import Holding
 from zenlake.transport.drops import WEBSOCKET, DropLog
 
 __all__ = ["Outgoing"]
@@ -17,9 +18,16 @@ class Outgoing:
     client is not read meanwhile, so that what it asks for is bounded too.
     """
 
-    def __init__(self, most: int, lost: DropLog) -> None:
-        """At most `most` bytes, and one message more; `lost` counts by key."""
+    def __init__(self, most: int, lost: DropLog, held: Holding) -> None:
+        """At most `most` bytes, and one message more.
+
+        Args:
+            most: Bytes.
+            lost: Counts by key what was dropped.
+            held: The part of this client in what waits for all of them.
+        """
         self._most = most
+        self._held = held
         self._waiting: deque[bytes] = deque()
         self._some = asyncio.Event()
         self._room = asyncio.Event()
@@ -33,9 +41,20 @@ class Outgoing:
 
     def offer(self, kind: str, message: bytes, key: str) -> bool:
         """Add a message about a key that may be lost; False if it was."""
-        if self.closed or (self.size + len(message) > self._most and self._waiting):
-            self.dropped[kind] += 1
-            self._lost.one(WEBSOCKET, key)
+        full = self.size + len(message) > self._most and self._waiting
+        if full or not self.try_add(message):
+            self.drop(kind, key)
+            return False
+        return True
+
+    def drop(self, kind: str, key: str) -> None:
+        """Count a message about a key that found no room."""
+        self.dropped[kind] += 1
+        self._lost.one(WEBSOCKET, key)
+
+    def try_add(self, message: bytes) -> bool:
+        """Add a message unless what waits for all clients is too much already."""
+        if self.closed or not self._held.hold(self.size + len(message)):
             return False
         self.add(message)
         return True
@@ -44,6 +63,7 @@ class Outgoing:
         """Add a message, whether or not there is room."""
         self._waiting.append(message)
         self.size += len(message)
+        self._held.force(self.size)
         self._some.set()
         if self.size >= self._most:
             self._room.clear()
@@ -65,6 +85,7 @@ class Outgoing:
         """A message was sent."""
         self.sent += 1
         self.size -= len(message)
+        self._held.force(self.size)
         if self.size < self._most:
             self._room.set()
 
@@ -73,5 +94,6 @@ class Outgoing:
         self.closed = True
         self._waiting.clear()
         self.size = 0
+        self._held.close()
         self._some.set()
         self._room.set()

@@ -30,7 +30,7 @@ from zenlake.routing.policy.messages import (
     QUERY,
     REPLY,
 )
-from zenlake.values import ReplyKeyExpr
+from zenlake.values import Encoding, ReplyKeyExpr
 
 if TYPE_CHECKING:
     from zenlake.aio.querier import Querier, Replies
@@ -42,6 +42,16 @@ __all__ = ["QueryRequests"]
 
 QUERIES: Final = 1000
 """Queries that a client may leave unanswered; the oldest are ended, as Eclipse's plugin does."""
+
+
+NO_ROOM: Final = (
+    False,
+    (
+        b"messages that wait for clients hold all the memory for them; ask again",
+        encoding_of(Encoding.TEXT_PLAIN),
+    ),
+)
+"""The error that is replied instead of a value for which there is no room."""
 
 
 class QueryRequests:
@@ -152,7 +162,9 @@ class QueryRequests:
                 about = key if sample is None else str(sample.key_expr)
                 if self._user.may(EGRESS, kind, about):
                     await self._outgoing.room()
-                    self._outgoing.add(encode("Reply", id=id, reply=_reply(reply)))
+                    if not self._outgoing.try_add(encode("Reply", id=id, reply=_reply(reply))):
+                        self._outgoing.drop("reply", about)
+                        self._outgoing.add(encode("Reply", id=id, reply=NO_ROOM))
         finally:
             self._state.gets.pop(id, None)
             self._outgoing.add(encode("QueryResponseFinal", id=id))

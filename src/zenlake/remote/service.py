@@ -78,6 +78,7 @@ class RemoteApiService(HttpService[RemoteSettings]):
             limits = HttpLimits(
                 connections=settings.max_connections,
                 buffered_bytes=max(settings.max_buffered, 2 * settings.max_message),
+                unsent_bytes=max(settings.max_unsent, 2 * settings.queue_bytes),
             )
             connections = Connections(limits.within(most_descriptors()))
             serving = HttpServer(door, sock, "remote", connections, pair, settings.max_message)

@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from zenlake.http.shares import Shares, holder_of
+from zenlake.http.connections import seat_of
+from zenlake.http.shares import Holding, Shares, holder_of
 from zenlake.node.inspection import metrics
 from zenlake.remote.client import RemoteClient
 
@@ -116,11 +117,15 @@ class RemoteSockets:
             await send({"type": "websocket.close", "code": BUSY, "reason": "too many clients"})
             return
         try:
-            await self._serve(user, f"{host}:{port}", receive, send)
+            seat = seat_of(scope)
+            held = Holding(seat.answers, seat.holder)
+            await self._serve(user, f"{host}:{port}", held, receive, send)
         finally:
             self._places.give_back(holder)
 
-    async def _serve(self, user: User, place: str, receive: Receive, send: Send) -> None:
+    async def _serve(
+        self, user: User, place: str, held: Holding, receive: Receive, send: Send
+    ) -> None:
         client = RemoteClient(
             self._session,
             user,
@@ -128,6 +133,7 @@ class RemoteSockets:
             place,
             self._queue_bytes,
             self._max_declarations,
+            held,
         )
         self.clients[client.uuid] = client
         me = asyncio.current_task()

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from zenlake.errors import LocalError, ZError
+from zenlake.http.shares import Holding
 from zenlake.remote.messages import RemoteMessage, encode
 from zenlake.remote.outgoing import Outgoing
 from zenlake.transport.drops import DropLog
@@ -23,12 +24,14 @@ __all__ = ["ClientState"]
 class ClientState:
     """All that lives as long as a client's socket."""
 
-    def __init__(self, queue_bytes: int, max_declarations: int, lost: DropLog) -> None:
+    def __init__(
+        self, queue_bytes: int, max_declarations: int, lost: DropLog, held: Holding
+    ) -> None:
         """`queue_bytes` may wait for the client; it may have `max_declarations`, gets included.
 
-        `lost` counts what finds no room.
+        `lost` counts what finds no room; `held` is this client's part in what waits for all.
         """
-        self.outgoing = Outgoing(queue_bytes, lost)
+        self.outgoing = Outgoing(queue_bytes, lost, held)
         self._most = max_declarations
         #: Declarations by kind and id: what ends each, and its key.
         self._entities: dict[str, dict[int, tuple[Any, str]]] = {

@@ -10,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Final, final
+from typing import Final
 
 from starlette.requests import ClientDisconnect, Request
 
-from zenlake.http.shares import Shares, holder_of
+from zenlake.http.shares import Holding, Shares, holder_of
 from zenlake.rest.requests import RequestRefused, address_of
 
 __all__ = ["BODY_SECONDS", "SLOWEST", "body_of"]
 
 BODY_SECONDS: Final = 30.0
 """Seconds that a body may take, and more for what has come of it."""
+NO_ROOM: Final = "requests that are being read hold all the memory for them; try again"
 SLOWEST: Final = 1 << 16
 """Bytes a second that a long body comes with at least."""
 
@@ -39,34 +40,14 @@ async def body_of(
         memory: bytes that all bodies share.
         seconds: how long it may take, if nothing of it has come.
     """
-    with _Held(memory, holder_of(address_of(request))) as held:
+    held = Holding(memory, holder_of(address_of(request)))
+    try:
         yield await _read(request, most, held, seconds)
+    finally:
+        held.close()
 
 
-@final
-class _Held:
-    """What one body holds of the memory for all."""
-
-    def __init__(self, memory: Shares, holder: str) -> None:
-        self._memory = memory
-        self._holder = holder
-        self.size = 0
-
-    def __enter__(self) -> _Held:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._memory.give_back(self._holder, self.size)
-
-    def add(self, size: int) -> None:
-        if not self._memory.take(self._holder, size):
-            raise RequestRefused(
-                503, "requests that are being read hold all the memory for them; try again"
-            )
-        self.size += size
-
-
-async def _read(request: Request, most: int, held: _Held, seconds: float) -> bytes:
+async def _read(request: Request, most: int, held: Holding, seconds: float) -> bytes:
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > most:
         raise RequestRefused(413, f"a body has at most {most} bytes (plugins/rest/max_body)")
@@ -76,18 +57,20 @@ async def _read(request: Request, most: int, held: _Held, seconds: float) -> byt
     try:
         async with asyncio.timeout(seconds) as patience:
             async for part in request.stream():
-                if held.size + len(part) > most:
+                size = held.amount + len(part)
+                if size > most:
                     raise RequestRefused(
                         413, f"a body has at most {most} bytes (plugins/rest/max_body)"
                     )
-                held.add(len(part))
+                if not held.hold(size):
+                    raise RequestRefused(503, NO_ROOM, "memory")
                 parts.append(part)
-                patience.reschedule(began + seconds + held.size / SLOWEST)
+                patience.reschedule(began + seconds + size / SLOWEST)
     except ClientDisconnect:
         raise RequestRefused(400, "the body ended too early") from None
     except TimeoutError:
         taken = loop.time() - began
         raise RequestRefused(
-            408, f"only {held.size} bytes of the body came in {taken:.0f} s; send it faster"
+            408, f"only {held.amount} bytes of the body came in {taken:.0f} s; send it faster"
         ) from None
     return b"".join(parts)

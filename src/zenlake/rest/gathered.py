@@ -9,11 +9,12 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from threading import get_ident
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from zenlake.api.options import encoding_parts
 from zenlake.api.plain_get import QOS
 from zenlake.api.reply import Reply
+from zenlake.http.shares import Holding
 from zenlake.node.entities import ReplySink
 from zenlake.node.queries.gets import LATEST, NONE
 from zenlake.rest.asking import Asked
@@ -28,48 +29,115 @@ if TYPE_CHECKING:
 
 __all__ = ["Gathered", "gather"]
 
+ROW_BYTES: Final = 500
+"""Bytes that a reply takes beside its key and its payload, or so."""
+STEP_BYTES: Final = 1 << 16
+"""Bytes of replies that are kept before any are held, and that are held more than there are."""
+
 
 @final
 class Gathered(ReplySink):
     """What was replied to a query, within bounds."""
 
-    def __init__(self, most: int, most_bytes: int, lets: Callable[[str], bool] | None) -> None:
-        """For a task of the running loop; `lets` says of which keys replies may be seen."""
+    def __init__(
+        self,
+        most: int,
+        most_bytes: int,
+        lets: Callable[[str], bool] | None,
+        held: Holding,
+    ) -> None:
+        """For a task of the running loop.
+
+        Args:
+            most: how many replies are kept.
+            most_bytes: how many bytes of payloads.
+            lets: says of which keys replies may be seen.
+            held: what has come is held here, and goes on to be when all has.
+        """
         self._most = most
         self._most_bytes = most_bytes
         self._lets = lets
+        self._held = held
+        self._room = STEP_BYTES
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
         self._size = 0
+        self._kept = 0
+        self._is_judged = False
+        self._cut = ""
+        self._left_out = ""
         self.items: list[Sample | Reply] = []
-        #: What there was too much of, "rows" or "bytes", if not all is here.
-        self.cut = ""
         #: Whether nobody waits for it any more.
         self.abandoned = False
         #: Done when there will be no more.
         self.over: asyncio.Future[None] = self._loop.create_future()
 
+    @property
+    def cut(self) -> str:
+        """What there was too much of, if not all is here.
+
+        "rows" or "bytes" of this answer, "memory" of all answers together.
+        """
+        return self._cut or self._left_out
+
+    def keeps(self, key: str, many: int, size: int) -> bool:
+        """Return whether the node keeps a reply until all have come; then it passes them on."""
+        self._is_judged = True
+        if self._cut or self.abandoned or (self._lets is not None and not self._lets(key)):
+            return False
+        kept = self._kept + size
+        if many > self._most or kept > self._most_bytes:
+            self._left_out = "rows" if many > self._most else "bytes"
+            return False
+        if not self._has_room(kept + many * ROW_BYTES):
+            return False
+        self._kept = kept
+        return True
+
     def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
         """One reply."""
         size = 0 if isinstance(body, Del) else len(body.payload)
-        self._add(Reply(key, body, responder, qos), key, size)
+        # What the node kept was judged then; errors it passes on at once.
+        if self._may_see(key, not isinstance(body, Err)):
+            self._add(Reply(key, body, responder, qos), size)
 
     def value(self, sample: Sample, responder: Responder | None) -> None:
         """One reply that is an ordinary value."""
-        self._add(sample, str(sample.key_expr), sample.size())
+        if self._may_see(str(sample.key_expr), True):
+            self._add(sample, sample.size())
 
-    def _add(self, item: Sample | Reply, key: str, size: int) -> None:
-        if self.cut or (self._lets is not None and not self._lets(key)):
+    def _may_see(self, key: str, was_kept: bool) -> bool:
+        lets = self._lets
+        return lets is None or (was_kept and self._is_judged) or lets(key)
+
+    def _add(self, item: Sample | Reply, size: int) -> None:
+        if self._cut or self.abandoned:
             return
         self._size += size
         if len(self.items) >= self._most:
-            self.cut = "rows"
+            self._cut = "rows"
             self.end()
         elif self._size > self._most_bytes:
-            self.cut = "bytes"
+            self._cut = "bytes"
             self.end()
-        else:
+        elif self._has_room(self._size + (len(self.items) + 1) * ROW_BYTES):
             self.items.append(item)
+
+    @property
+    def weight(self) -> int:
+        """Bytes that the replies take, or so, and the one for which there was no room."""
+        return self._room
+
+    def _has_room(self, weight: int) -> bool:
+        """Hold the bytes of the replies, some more at a time than they have; or end."""
+        if weight <= self._room:
+            return True
+        self._room = weight + STEP_BYTES
+        if self._held.hold(self._room):
+            return True
+        self._cut = "memory"
+        self.end()
+        return False
 
     def end(self) -> None:
         """There will be no more, or no more is taken."""

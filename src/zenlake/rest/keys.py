@@ -13,15 +13,16 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from zenlake.api.reply import Reply
 from zenlake.clock import Timestamp
 from zenlake.errors import LocalError, ZError
+from zenlake.http.connections import Connections, seat_of
 from zenlake.http.heads import has_body, heads_of
-from zenlake.http.shares import Shares, holder_of
+from zenlake.http.shares import Holding, Shares, holder_of
 from zenlake.http.users import User
 from zenlake.node.sample import Sample
 from zenlake.rest.asking import Asked, Form, asked, content_encoding, key_of, seconds_for
 from zenlake.rest.bodies import body_of
 from zenlake.rest.continuous import ContinuousByHttp, is_continuous
 from zenlake.rest.gathered import Gathered, gather
-from zenlake.rest.requests import Places, RequestRefused, address_of
+from zenlake.rest.requests import Places, RequestRefused, address_of, no_room
 from zenlake.rest.samples import ERROR, Row, event, html, json_array, raw_headers, row_of
 from zenlake.rest.streams import EventReader, EventStream, Streams
 from zenlake.rest.tables import KINDS, table_bytes
@@ -57,14 +58,19 @@ class Keys:
     """The keys of the bus as resources."""
 
     def __init__(
-        self, session: Session, settings: RestSettings, places: Places, memory: Shares
+        self,
+        session: Session,
+        settings: RestSettings,
+        places: Places,
+        connections: Connections,
     ) -> None:
-        """Through a session on the loop that HTTP runs on; `memory`: what all bodies may hold."""
+        """Through a session on the loop that HTTP runs on; `connections`: of its server."""
         self._session = session
         self._runtime = session.runtime
         self._settings = settings
         self._places = places
-        self._memory = memory
+        self._memory = connections.memory
+        self._answers = connections.answers
         self._zid = str(session.zid())
         self._continuous = ContinuousByHttp(settings.lake, self._zid)
         self.streams = Streams(session, settings.stream_queue)
@@ -140,7 +146,8 @@ class Keys:
         wanted: Asked,
         value: tuple[bytes, Encoding | None] | None,
     ) -> Response:
-        gathered = self._gathered(user, 1 if wanted.form is Form.RAW else self._settings.max_rows)
+        most = 1 if wanted.form is Form.RAW else self._settings.max_rows
+        gathered = self._gathered(request, user, most)
         loop = asyncio.get_running_loop()
         watching: list[asyncio.Task[None]] = []
         # Most are answered before it is worth to look whether the client is still there.
@@ -155,14 +162,16 @@ class Keys:
                 task.cancel()
         if gathered.abandoned:
             return Response(status_code=499)
+        if gathered.cut == "memory":
+            raise no_room(self._answers, gathered.weight)
         response = await _formed_aside(gathered.items, wanted)
         if gathered.cut and wanted.form is not Form.RAW:
             response.headers["zenlake-truncated"] = self._truncated(gathered)
         return response
 
-    def _gathered(self, user: User, most: int) -> Gathered:
+    def _gathered(self, request: Request, user: User, most: int) -> Gathered:
         lets = None if user.unrestricted else partial(user.may, EGRESS, REPLY)
-        return Gathered(most, self._settings.max_answer, lets)
+        return Gathered(most, self._settings.max_answer, lets, seat_of(request.scope).making)
 
     async def _gather(
         self,
@@ -192,11 +201,11 @@ class Keys:
                 503, f"{self._open.taken} streams are open (plugins/rest/max_streams)"
             )
         try:
-            reader = await streams.join(wanted.key)
+            reader = await streams.join(wanted.key, Holding(self._answers, holder))
         except BaseException:
             self._open.give_back(holder)
             raise
-        told = self._stream(user, wanted, reader, _last_event(request))
+        told = self._stream(request, user, wanted, reader)
         return EventStream(told, partial(self._leave, reader, holder))
 
     async def _leave(self, reader: EventReader, holder: str) -> None:
@@ -204,13 +213,15 @@ class Keys:
         await self.streams.leave(reader)
 
     async def _stream(
-        self, user: User, wanted: Asked, reader: EventReader, after: Timestamp | None
+        self, request: Request, user: User, wanted: Asked, reader: EventReader
     ) -> AsyncGenerator[bytes, None]:
         yield b": zenlake\n\n"
         seen: set[str] = set()
+        after = _last_event(request)
         if after is not None:
-            async for one in self._missed(user, wanted.key, after, seen):
+            async for one in self._missed(request, user, wanted.key, after, seen):
                 yield one
+            seat_of(request.scope).making.force(0)
         while (batch := await reader.take()) is not None:
             parts: list[bytes] = []
             for told in batch:
@@ -226,7 +237,7 @@ class Keys:
                 yield b"".join(parts) or b": alive\n\n"
 
     async def _missed(
-        self, user: User, key: str, after: Timestamp, seen: set[str]
+        self, request: Request, user: User, key: str, after: Timestamp, seen: set[str]
     ) -> AsyncIterator[bytes]:
         """What was published since, as a journal or a storage with a history remembers it."""
         if not user.may(INGRESS, QUERY, key):
@@ -234,7 +245,7 @@ class Keys:
             return
         start = after.get_time_as_ntp64().to_string_rfc3339_lossy()
         wanted = Asked(key, f"_time=[{start}..]", Form.EVENTS, timed=True)
-        gathered = self._gathered(user, self._settings.max_rows)
+        gathered = self._gathered(request, user, self._settings.max_rows)
         await self._gather(user, wanted, gathered)
         missed = []
         for row in map(_row_of, gathered.items):
@@ -254,9 +265,7 @@ class Keys:
 
 
 def _target(request: Request) -> tuple[bytes, bytes]:
-    scope = request.scope
-    path = scope.get("raw_path") or request.url.path.encode()
-    return path, scope.get("query_string", b"")
+    return request.scope["raw_path"], request.scope["query_string"]
 
 
 def _row_of(item: Sample | Reply) -> Row:

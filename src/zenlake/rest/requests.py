@@ -19,9 +19,11 @@ from starlette.types import Receive, Scope, Send
 
 from zenlake.config.model_web import Rest as RestSettings
 from zenlake.errors import LocalError, ZError
+from zenlake.http.connections import Seat, seat_of
 from zenlake.http.faults import FAILED
 from zenlake.http.few_lines import bounded_log
 from zenlake.http.heads import heads_of
+from zenlake.http.limits import SMALL_ANSWER_BYTES
 from zenlake.http.names import may_connect, origin_allowed, site_refusal
 from zenlake.http.shares import Shares, holder_of
 from zenlake.http.users import Denied, User, Users
@@ -29,7 +31,7 @@ from zenlake.remote.sockets import POLICY, RemoteSockets, credentials_of
 from zenlake.rest.page_rights import SOCKET
 from zenlake.routing.policy.policy import Policy
 
-__all__ = ["Door", "Places", "RequestRefused", "address_of"]
+__all__ = ["Door", "Places", "RequestRefused", "address_of", "no_room"]
 
 log = bounded_log("zenlake.rest.requests")
 
@@ -56,12 +58,30 @@ _ADVICE: Final = {
 
 
 class RequestRefused(Exception):
-    """A request that gets a code and a reason."""
+    """A request that gets a code and a sentence."""
 
-    def __init__(self, code: int, why: str) -> None:
-        """`why`: for the one who asked."""
+    def __init__(self, code: int, why: str, reason: str = "") -> None:
+        """`why`: for the one who asked; `reason`: as it is counted, if it is."""
         super().__init__(why)
         self.code = code
+        self.reason = reason
+
+
+def no_room(answers: Shares, size: int) -> RequestRefused:
+    """Return the refusal of an answer of so many bytes, for which there is no room."""
+    if size > answers.most_of_one:
+        return RequestRefused(
+            413,
+            f"the answer has {size} bytes or more, and one address may have {answers.most_of_one} "
+            "(plugins/rest/max_unsent): ask for less",
+            "memory",
+        )
+    return RequestRefused(
+        503,
+        f"answers that wait for clients hold {answers.taken} bytes of {answers.most} "
+        "(plugins/rest/max_unsent): take what you asked for, or try again",
+        "memory",
+    )
 
 
 Handler = Callable[[Request, User], Awaitable[Response]]
@@ -73,8 +93,6 @@ class Places:
     def __init__(self, most: int) -> None:
         """At most `most`."""
         self._shares = Shares(most)
-        #: How many requests were refused, by reason.
-        self.refused: Counter[str] = Counter()
 
     @property
     def taken(self) -> int:
@@ -87,10 +105,13 @@ class Places:
         shares, holder = self._shares, holder_of(address_of(request))
         why = shares.refusal(holder)
         if why:
-            self.refused["busy" if why == "all" else why] += 1
             whose = "" if why == "all" else "of your address "
             number = shares.taken if why == "all" else shares.most_of_one
-            raise RequestRefused(503, f"{number} requests {whose}are being answered; try again")
+            raise RequestRefused(
+                503,
+                f"{number} requests {whose}are being answered; try again",
+                "busy" if why == "all" else why,
+            )
         shares.take(holder)
         try:
             yield
@@ -125,7 +146,7 @@ class Door:
         #: How many requests were answered, by method (one of those that are served) and code.
         self.answered: Counter[tuple[str, int]] = Counter()
         #: How many were refused, by reason.
-        self.refused = places.refused
+        self.refused: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -133,7 +154,7 @@ class Door:
             await self._socket(scope, receive, send)
             return
         request = Request(scope, receive)
-        response = await self._answer(request)
+        response = self._with_room(seat_of(scope), await self._answer(request))
         said = {name for name, _ in response.raw_headers}
         response.raw_headers += [one for one in SECURITY if one[0] not in said]
         self._allow_origin(request, response)
@@ -144,6 +165,23 @@ class Door:
             # Who asked has gone meanwhile: the server says so by whatever its loop raises.
             self.refused["gone"] += 1
             log.debug("%s %.200s: not answered: %s", request.method, scope["path"], error)
+
+    def _with_room(self, seat: Seat, response: Response) -> Response:
+        """Hold the bytes of an answer until it is sent, or return a refusal if there is no room."""
+        size = len(getattr(response, "body", b""))
+        if size <= SMALL_ANSWER_BYTES:
+            seat.making.force(0)
+            return response
+        if seat.making.hold(size):
+            return response
+        seat.making.force(0)
+        return self._refusal(no_room(seat.answers, size))
+
+    def _refusal(self, refused: RequestRefused) -> Response:
+        if refused.reason:
+            self.refused[refused.reason] += 1
+        retry = {"retry-after": "1"} if refused.code == 503 else None
+        return _text(refused.code, str(refused), retry)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a WebSocket: the web page's way to the bus."""
@@ -160,6 +198,8 @@ class Door:
         except (Denied, RequestRefused) as refused:
             if isinstance(refused, Denied):
                 self.refused[_REASONS.get(refused.code, "access")] += 1
+            elif refused.reason:
+                self.refused[refused.reason] += 1
             await send({"type": "websocket.close", "code": POLICY, "reason": str(refused)})
             return
         await self._sockets.serve(user, protocol, scope, receive, send)
@@ -186,8 +226,7 @@ class Door:
                 self.users.watch.denied(address_of(request), denied)
             return _text(denied.code, str(denied), _ADVICE.get(denied.code))
         except RequestRefused as refused:
-            retry = {"retry-after": "1"} if refused.code == 503 else None
-            return _text(refused.code, str(refused), retry)
+            return self._refusal(refused)
         except LocalError as error:
             return _text(400, str(error))
         except ZError as error:
@@ -202,15 +241,13 @@ class Door:
         host = heads.get("host", "")
         why = may_connect(origin, host, self.hosts, self.settings.cors_origins)
         if why:
-            self.refused["name"] += 1
-            raise RequestRefused(403, why)
+            raise RequestRefused(403, why, "name")
 
     def _check_site(self, method: str, asked: HTTPConnection, *, is_page: bool) -> None:
         """Refuse images, frames, scripts and forms of other pages, and links of theirs to keys."""
         why = site_refusal(method, heads_of(asked.scope), is_page=is_page)
         if why:
-            self.refused["name"] += 1
-            raise RequestRefused(403, why)
+            raise RequestRefused(403, why, "name")
 
     def _allow_origin(self, request: Request, response: Response) -> None:
         origin = heads_of(request.scope).get("origin")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,9 +74,10 @@ class RestService(HttpService[RestSettings]):
             limits = HttpLimits(
                 connections=settings.max_connections,
                 buffered_bytes=max(settings.max_buffered, 2 * settings.max_body),
+                unsent_bytes=max(settings.max_unsent, 2 * settings.max_answer),
             )
-            connections = Connections(limits.within(most_descriptors()))
-            keys = Keys(session, settings, places, connections.memory)
+            connections = Connections(limits.within(most_descriptors()), threading.Lock())
+            keys = Keys(session, settings, places, connections)
             sockets = RemoteSockets(
                 session,
                 most=settings.max_streams if settings.page else 0,

@@ -1,7 +1,8 @@
 """Streams of events: those who read the same key expression share a subscriber.
 
 A sample wakes the loop of HTTP once and is written as text once, however many read it. Each reader
-has a queue of its own, so that one who is slow misses samples alone, and is told how many.
+has a queue of its own, so that one who is slow misses samples alone, and is told how many. What
+waits in it is bounded by number and by bytes, and is held among the answers that are not sent.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from zenlake.engine.handlers import RingChannel
 from zenlake.errors import ZError
+from zenlake.http.shares import Holding
 from zenlake.rest.samples import Row, event, row_of
 from zenlake.transport.drops import EVENTS, DropLog
 
@@ -32,16 +34,24 @@ ALIVE: Final = 15.0
 """Seconds after which a silent stream says that it is alive."""
 BATCH: Final = 256
 """Samples that a reader is given at a time, or a feed passes on before others have their turn."""
+BATCH_BYTES: Final = 1 << 16
+"""Bytes of samples that a reader is given at a time, and one sample more."""
+WAITING_BYTES: Final = 1 << 20
+"""Bytes of samples that wait for a reader that is slow; one sample may have more."""
+SAMPLE_BYTES: Final = 300
+"""Bytes that a sample takes beside its key and its payload, or so."""
 
 
 class SampleEvent:
     """A sample as an event, written as text once for all readers."""
 
-    __slots__ = ("_texts", "row")
+    __slots__ = ("_texts", "row", "weight")
 
     def __init__(self, row: Row) -> None:
         """Nothing is written yet."""
         self.row = row
+        #: The bytes that it takes, or so.
+        self.weight = len(row.key) + len(row.payload) + SAMPLE_BYTES
         self._texts: dict[bool, bytes] = {}
 
     def text(self, most: int | None) -> bytes:
@@ -58,11 +68,15 @@ class SampleEvent:
 class EventReader:
     """Who reads a stream: what waits for it, and how much it has missed."""
 
-    def __init__(self, feed: EventFeed, most: int) -> None:
-        """At most `most` samples wait; of more the oldest are missed."""
+    def __init__(self, feed: EventFeed, most: int, held: Holding) -> None:
+        """At most `most` samples wait, and are held; of more the oldest are missed."""
         self.feed = feed
         self._most = most
+        self._held = held
         self._waiting: deque[SampleEvent] = deque()
+        self._bytes = 0
+        #: Bytes of the samples that it was given last, which are being sent.
+        self._sending = 0
         self._wake: asyncio.Future[None] | None = None
         self.missed = 0
         self.ended = False
@@ -70,11 +84,22 @@ class EventReader:
     def offer(self, sample: SampleEvent) -> None:
         """One more sample."""
         waiting = self._waiting
-        if len(waiting) >= self._most:
-            self.feed.lost.one(EVENTS, waiting.popleft().row.key)
-            self.miss(1)
-        waiting.append(sample)
+        while waiting and (
+            len(waiting) >= self._most or self._bytes + sample.weight > WAITING_BYTES
+        ):
+            oldest = waiting.popleft()
+            self._bytes -= oldest.weight
+            self._drop(oldest)
+        if self._held.hold(self._bytes + sample.weight + self._sending):
+            self._bytes += sample.weight
+            waiting.append(sample)
+        else:
+            self._drop(sample)
         self.wake()
+
+    def _drop(self, sample: SampleEvent) -> None:
+        self.feed.lost.one(EVENTS, sample.row.key)
+        self.miss(1)
 
     def miss(self, many: int) -> None:
         """So many samples were not kept for it."""
@@ -90,6 +115,9 @@ class EventReader:
     async def take(self) -> list[SampleEvent] | None:
         """The samples that wait; none if there were none for long, None when none will come."""
         waiting = self._waiting
+        self._sending = 0
+        if not waiting:
+            self._held.force(0)
         if not waiting and not self.ended:
             loop = asyncio.get_running_loop()
             self._wake = loop.create_future()
@@ -101,7 +129,18 @@ class EventReader:
                 self._wake = None
         if self.ended and not waiting:
             return None
-        return [waiting.popleft() for _ in range(min(BATCH, len(waiting)))]
+        batch: list[SampleEvent] = []
+        while waiting and len(batch) < BATCH and self._sending < BATCH_BYTES:
+            told = waiting.popleft()
+            batch.append(told)
+            self._sending += told.weight
+        self._bytes -= self._sending
+        self._held.force(self._bytes + self._sending)
+        return batch
+
+    def close(self) -> None:
+        """Hold nothing any more."""
+        self._held.close()
 
 
 class EventFeed:
@@ -168,8 +207,11 @@ class Streams:
         """Samples that slow readers did not get."""
         return self._missed + sum(feed.missed for feed in list(self._feeds.values()))
 
-    async def join(self, key: str) -> EventReader:
-        """One who reads a key expression from now on; must `leave`. Raises `ZError`."""
+    async def join(self, key: str, held: Holding) -> EventReader:
+        """One who reads a key expression from now on; must `leave`. Raises `ZError`.
+
+        What waits for the reader is `held`.
+        """
         async with self._opening:
             feed = self._feeds.get(key)
             if feed is None or feed.ended:
@@ -179,7 +221,7 @@ class Streams:
                 )
                 feed.running = asyncio.create_task(feed.run(feed.subscriber))
                 self._feeds[key] = feed
-            reader = EventReader(feed, self._most)
+            reader = EventReader(feed, self._most, held)
             feed.readers.add(reader)
             self.open += 1
             return reader
@@ -190,6 +232,7 @@ class Streams:
         if reader not in feed.readers:
             return
         feed.readers.discard(reader)
+        reader.close()
         self.open -= 1
         if feed.readers:
             return

@@ -22,7 +22,7 @@ from zenlake.lake.continuous.owner_rights import (
     may_try,
 )
 from zenlake.lake.maintain.definition_store import ContinuousQueryStore, new_definition
-from zenlake.lake.model.continuous_query import MOST_OF_USER, ContinuousQuery
+from zenlake.lake.model.continuous_query import MOST_OF_USER
 from zenlake.lake.model.owner import OwningUser, router_of
 from zenlake.lake.table.location import LakeLocation
 

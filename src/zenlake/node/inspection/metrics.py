@@ -209,7 +209,8 @@ HTTP_REFUSED = Metric(
     "http_refused",
     "counter",
     "Requests over HTTP that were refused, by reason: name (host or origin), unknown (no "
-    "credentials), access (a rule), busy, address (it has too many under way), memory.",
+    "credentials), access (a rule), guessing, busy, address (it has too many under way), memory "
+    "(of bodies or of answers), gone (who asked).",
     ("reason",),
 )
 HTTP_CONNECTIONS = Metric(
@@ -220,6 +221,13 @@ HTTP_CONNECTIONS = Metric(
 )
 HTTP_BUFFERED = Metric(
     "http_buffered_bytes", "gauge", "Bytes of requests and messages that come in.", ("at",)
+)
+HTTP_UNSENT = Metric(
+    "http_unsent_bytes",
+    "gauge",
+    "Bytes of answers, events and messages that clients have not taken, those included that are "
+    "being made.",
+    ("at",),
 )
 HTTP_CUT = Metric(
     "http_connections_refused",
@@ -247,7 +255,7 @@ REMOTE_REFUSED = Metric(
 REMOTE_DROPPED = Metric(
     "remote_dropped",
     "counter",
-    "What slow clients of the remote API missed: sample, query, unanswered.",
+    "What slow clients of the remote API missed: sample, query, reply, unanswered.",
     ("at", "kind"),
 )
 JOURNAL_ROWS = Metric("journal_rows", "counter", "Rows that a journal recorded.", ("journal",))
@@ -259,7 +267,8 @@ JOURNAL_STUCK = Metric(
 )
 JOURNAL_METRICS = (JOURNAL_ROWS, JOURNAL_DROPPED, JOURNAL_STUCK)
 WEB_METRICS = (
-    HTTP_REQUESTS, HTTP_REFUSED, HTTP_CONNECTIONS, HTTP_BUFFERED, HTTP_CUT, HTTP_STREAMS,
+    HTTP_REQUESTS, HTTP_REFUSED, HTTP_CONNECTIONS, HTTP_BUFFERED, HTTP_UNSENT, HTTP_CUT,
+    HTTP_STREAMS,
     HTTP_SKIPPED, REMOTE_CLIENTS, REMOTE_REFUSED, REMOTE_DROPPED,
 )  # fmt: skip
 
