@@ -68,6 +68,32 @@ def test_latest_keeps_everything_back_until_the_end() -> None:
     assert answers.errors() == [b"Timeout"]
 
 
+class Bounded(ReplyRecorder):
+    """Takes two keys, and payloads of three bytes together."""
+
+    size = 0
+
+    def keeps(self, key: str, many: int, size: int) -> bool:
+        if many > 2 or self.size + size > 3:
+            return False
+        self.size += size
+        return True
+
+
+def test_what_a_sink_does_not_keep_is_not_its_reply() -> None:
+    answers = Bounded()
+    get = Get("k/**", LATEST, False, answers, 0x0D, 10.0)
+    for key, time, payload in [
+        ("k/a", 1, b"1"), ("k/b", 1, b"22"), ("k/c", 1, b""), ("k/b", 3, b"3"), ("k/b", 2, b"no"),
+        ("k/a", 4, b"too large"),
+    ]:  # fmt: skip
+        get.reply(key, Reply(body=Put(payload=payload, timestamp=at(time))), None)
+    assert answers.all == []
+    get.final()
+    # Of a key whose newest value finds no room none is passed on.
+    assert answers.values() == [("k/b", b"3")]
+
+
 def test_errors_are_never_kept_back() -> None:
     answers = ReplyRecorder()
     get = Get("k", LATEST, False, answers, 0x0D, 10.0)
