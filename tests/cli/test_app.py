@@ -56,6 +56,7 @@ def test_a_command_imports_no_room_of_another() -> None:
         "zenlake.cli.info",
         "zenlake.cli.lean",
         "zenlake.cli.pages",
+        "zenlake.cli.shared_options",
         "zenlake.printable",
     ]
 

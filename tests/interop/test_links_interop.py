@@ -71,7 +71,10 @@ def talk(session: zenoh.Session, runtime: Runtime) -> None:
 
     heard = Heard()
     subscriber = session.declare_subscriber("from/us", hear)
-    publisher = session.declare_publisher("from/them")
+    # Otherwise Eclipse drops a large sample that waits for a busy machine.
+    publisher = session.declare_publisher(
+        "from/them", congestion_control=zenoh.CongestionControl.BLOCK
+    )
     with runtime.locked() as node:
         node.local.subscribe("from/them", heard)
         mine = node.local.publisher("from/us", 5, True, 4, b"", 1)

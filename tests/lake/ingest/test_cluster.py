@@ -26,7 +26,7 @@ def executors(work: Path) -> list[psutil.Process]:
         one
         for one in psutil.process_iter(["name", "cmdline"])
         if one.info["name"] == "java"
-        and "org.apache.spark.executor.CoarseGrainedExecutorBackend" in one.info["cmdline"]
+        and "org.apache.spark.executor.CoarseGrainedExecutorBackend" in (one.info["cmdline"] or ())
         and Path(one.cwd()).is_relative_to(work)
     ]
 
