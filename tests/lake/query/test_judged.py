@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 import zenoh
 
@@ -23,15 +24,20 @@ from tests.routing.policies import access_control, applying, rule, subject
 from tests.waiting import until
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
-from zenlake.lake import Pipeline, read_config
+from zenlake.keys.readable import ReadableChoice, ReadableKeys
+from zenlake.lake import LakeConfig, Pipeline, read_config
+from zenlake.lake.continuous.result_table import ResultTable
+from zenlake.lake.maintain.definition_store import new_definition
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
 from zenlake.lake.query.allowed_functions import ALLOWED
 from zenlake.lake.query.executor import MOST_LOST, SqlExecutor, SqlQuestion
+from zenlake.lake.query.lake import Lake
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.plan_policy import Refused
 from zenlake.lake.query.referenced_tables import Unanswerable
 from zenlake.lake.service.bus import BusAnswers
 from zenlake.lake.service.service import Service
+from zenlake.lake.table.location import LakeLocation
 from zenlake.spark.jvm import frame_of_plan
 
 if TYPE_CHECKING:
@@ -238,6 +244,33 @@ def test_rows_of_keys_that_may_not_be_seen_are_not_there_and_leave_no_trace(
         )
     )
     assert found.to_pylist() == [{"key": "robot/1/pose", "n": 5}]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_results_of_a_view_are_seen_by_those_alone_who_may_read_what_it_publishes(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """A view of the operator may join what is secret to a key that everybody may read."""
+    place = LakeLocation(str(tmp_path))
+    view = new_definition("joined", "view", "SELECT key, value FROM samples")
+    columns = pa.schema([("key", pa.string()), ("value", pa.string())])
+    rows = {"key": ["robot/1", "secret/1", None], "value": ["S3CRET", "S3CRET", "S3CRET"]}
+    ResultTable(place, view, columns, 600.0).append(pa.table(rows, columns), {"b": (None, 1)})
+    executor = SqlExecutor(Lake(place, spark, LakeConfig()))
+
+    def seen(*denied: str) -> list[str]:
+        access = EVERYTHING.asked_by(ReadableKeys(((ReadableChoice(None, denied),),)))
+        asked = patient("SELECT key FROM joined ORDER BY key", access=access)
+        return list(executor.run(asked)["key"].to_pylist())
+
+    try:
+        assert seen("secret/**", "view/**") == []
+        assert seen("secret/**", "view/joined/robot/**") == []
+        assert seen("secret/**") == ["robot/1"]
+        assert seen("view/other/**") == ["robot/1", "secret/1"]
+    finally:
+        executor.close()
 
 
 LONG = "concat(repeat('a', 60), '!')"

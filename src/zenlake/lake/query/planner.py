@@ -241,8 +241,14 @@ class Planner:
             if self._shown.get(name) == state:
                 continue
             frame = table_frame(self.session, self.catalog, table, paths, other)
-            visible_rows(frame, access).createOrReplaceTempView(name)
+            visible = visible_rows(frame, access, published_root(table))
+            visible.createOrReplaceTempView(name)
             self._shown[name] = state
+
+
+def published_root(table: Table) -> str:
+    """Return the keys that results in a table are published below; empty for other tables."""
+    return f"{table.described.partition(' ')[0]}/{table.name}" if table.is_continuous else ""
 
 
 def table_frame(

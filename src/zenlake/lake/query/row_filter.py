@@ -14,8 +14,13 @@ __all__ = ["visible_rows"]
 KEY: Final = "key"
 
 
-def visible_rows(frame: DataFrame, access: RowAccess) -> DataFrame:
-    """Return the rows that may be seen; none of a table without keys."""
+def visible_rows(frame: DataFrame, access: RowAccess, published: str = "") -> DataFrame:
+    """Return the rows that may be seen; none of a table without keys.
+
+    `published`: `view/NAME` or `alert/NAME`, for results. Their keys may be those of samples that
+    anybody may read, with values of others; so an asker has to be allowed to read a result by the
+    key under which it is published as well.
+    """
     from pyspark.sql import functions as f
 
     if access.unrestricted:
@@ -23,4 +28,7 @@ def visible_rows(frame: DataFrame, access: RowAccess) -> DataFrame:
     if KEY not in frame.columns:
         nothing: Column = f.lit(False)
         return frame.filter(nothing)
-    return frame.filter(f.coalesce(f.col(KEY).rlike(access.pattern()), f.lit(False)))
+    visible = f.col(KEY).rlike(access.pattern())
+    if published:
+        visible &= f.concat(f.lit(f"{published}/"), f.col(KEY)).rlike(access.pattern())
+    return frame.filter(f.coalesce(visible, f.lit(False)))
