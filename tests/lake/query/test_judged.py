@@ -276,6 +276,15 @@ def test_results_of_a_view_are_seen_by_those_alone_who_may_read_what_it_publishe
 LONG = "concat(repeat('a', 60), '!')"
 ENDLESS = (
     f"""
+SELECT regexp_like(repeat('a', 10000), 'a*a*b')
+SELECT regexp_like(replace(repeat('a', 10000), 'a', '{"a" * 100}'), 'a*b')
+SELECT regexp_like(t, 'a*b') FROM (SELECT concat(r, r) AS t FROM (SELECT repeat('a', 999) AS r))
+SELECT transform(array(repeat('a', 9999)), x -> regexp_like(x, 'a*a*b'))
+SELECT count(*) FROM samples WHERE regexp_like(hex(repeat('a', 9999)), '6*6*b')
+SELECT repeat('a', 10000) LIKE '%a%a%b'
+SELECT size(flatten(transform(sequence(1, 10000), x -> sequence(1, 10000))))
+SELECT size(flatten(transform(a, x -> a))) FROM (SELECT sequence(1, 10000) AS a)
+SELECT CAST(NULL AS {"array<" * 3000}int{">" * 3000})
 SELECT regexp_like({LONG}, '^(a+)+\\\\1$')
 SELECT {LONG} RLIKE '(a+)+$'
 SELECT {LONG} RLIKE concat('(a+)', '+$')

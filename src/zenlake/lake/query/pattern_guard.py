@@ -13,7 +13,7 @@ from typing import Final
 
 from zenlake.lake.query.pattern_scanner import Automaton, Unread, automaton_of
 
-__all__ = ["MOST_LOOPS", "demand_like", "demand_pattern", "why_not"]
+__all__ = ["MOST_LOOPS", "demand_like", "demand_pattern", "power_of", "why_not"]
 
 MOST_LOOPS: Final = 3
 """Loops one after the other that may read the same characters, the search for the start too."""
@@ -64,6 +64,13 @@ def why_not(pattern: str) -> str:
     if _most_in_a_row(read, loops) > MOST_LOOPS:
         return f"more than {MOST_LOOPS} repetitions one after the other over the same characters"
     return ""
+
+
+@lru_cache(maxsize=256)
+def power_of(pattern: str) -> int:
+    """Return the power of a text's length that a match takes, for a pattern that is let through."""
+    read = automaton_of(pattern)
+    return max(1, _most_in_a_row(read, _loops(read)))
 
 
 def _shown(pattern: str) -> str:

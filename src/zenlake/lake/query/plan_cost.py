@@ -16,7 +16,7 @@ from typing import Any, Final, final
 
 from zenlake.lake.query.allowed_functions import MANIFOLD, MOST_SIZE, PATTERNS, SIZED
 from zenlake.lake.query.limits import QueryLimits
-from zenlake.lake.query.pattern_guard import demand_like, demand_pattern
+from zenlake.lake.query.pattern_guard import MOST_LOOPS, demand_like, demand_pattern, power_of
 from zenlake.lake.query.plan_nodes import Refused, expressions_of, items, kind_of, plans
 
 __all__ = ["MOST_SOURCES", "AliasGuard", "CostGuard", "demand_sources"]
@@ -40,6 +40,11 @@ MOST_WIDTH: Final = 3
 
 _LIKES: Final = frozenset({"Like", "ILike"})
 _MANY_LIKES: Final = frozenset({"LikeAll", "LikeAny", "NotLikeAll", "NotLikeAny"})
+_MATCHING: Final = _LIKES | _MANY_LIKES | {
+    "ParseUrl", "RLike", "RegExpCount", "RegExpExtract", "RegExpExtractAll", "RegExpInStr",
+    "RegExpReplace", "RegExpSubStr", "StringSplit", "StringToMap",
+}  # fmt: skip
+"""Expressions that match their first part with a pattern."""
 _GROWING: Final = re.compile(
     r"concat|\|\||array|map|struct|flatten|replace|overlay|zip|format|join"
 )
@@ -67,6 +72,7 @@ class CostGuard:
         self._depth = 0
         self._sets = 1
         self._steps = 0
+        self._flattens = False
 
     def function(self, name: str, arguments: list[Any]) -> None:
         """Refuse a call that takes long, or makes something large."""
@@ -88,6 +94,10 @@ class CostGuard:
             self._looped(2)
             if name != "levenshtein" and len(arguments) > 1:
                 self._like(arguments[1])
+        elif name == "flatten":
+            self._flattens = self._flattens or any(
+                kind == "LambdaFunction" for one in arguments for _, kind in expressions_of(one)
+            )
         elif name == "cube":
             self._grouped(2 ** min(len(arguments), 64))
 
@@ -115,6 +125,12 @@ class CostGuard:
 
     def close(self) -> None:
         """Refuse the question if all of it together takes long."""
+        if self._flattens and self._largest**2 > MOST_MADE:
+            raise Refused(
+                f"flatten puts together what a function makes of each of {self._largest:,} items, "
+                f"and at most {MOST_MADE:,} parts are made; take smaller arrays, or values of a "
+                "table"
+            )
         if self._depth > 1 and max(self._largest, self._made) ** self._depth > MOST_LOOPED:
             raise Refused(
                 "the question computes loops in loops over constants as large as "
@@ -156,12 +172,15 @@ class CostGuard:
         self._patterns += 1
         if self._patterns > MOST_PATTERNS:
             raise Refused(f"the question has more than {MOST_PATTERNS} patterns")
-        _demand(demand_pattern(str(argument.toString())))
-        self._looped(2)
+        pattern = str(argument.toString())
+        _demand(demand_pattern(pattern))
+        self._looped(max(2, power_of(pattern)))
 
     def _like(self, pattern: Any) -> None:
         if kind_of(pattern) == "Literal":
-            _demand(demand_like(str(pattern.toString())))
+            text = str(pattern.toString())
+            _demand(demand_like(text))
+            self._looped(min(MOST_LOOPS, max(2, text.rstrip("%").count("%"))))
 
     def _looped(self, depth: int) -> None:
         self._depth = max(self._depth, depth)
@@ -371,6 +390,7 @@ class AliasGuard:
     def _seen(self, root: Any) -> tuple[int, bool]:
         """How large an expression becomes, and whether it is the same for all rows."""
         weight, constant = 0, True
+        matching = []
         for part, kind in expressions_of(root):
             if kind in ("AttributeReference", "OuterReference"):
                 id = int(part.exprId().id())
@@ -384,6 +404,10 @@ class AliasGuard:
                     raise Refused(
                         "the pattern of LIKE is computed from constants; write it as one text"
                     )
+            if kind in _MATCHING:
+                matching.append(items(part.children())[0])
+        for text in matching:
+            self._demand_matched(text, constant)
         if weight > MOST_EXPANDED:
             raise Refused(
                 f"an expression of the question has {weight:,} parts, with the columns put in that "
@@ -391,6 +415,23 @@ class AliasGuard:
                 "subqueries fewer times"
             )
         return weight, constant
+
+    def _demand_matched(self, text: Any, all_constant: bool) -> None:
+        """Refuse to match a text that Spark computes while it plans: it may be of any length."""
+        if kind_of(text) == "Literal":
+            return
+        parts = [(part, kind) for part, kind in expressions_of(text)]
+        varies = any(kind == "NamedLambdaVariable" for _, kind in parts)
+        known = all(
+            int(part.exprId().id()) in self._constants
+            for part, kind in parts
+            if kind in ("AttributeReference", "OuterReference")
+        )
+        if all_constant or (known and not varies):
+            raise Refused(
+                "the text that a pattern is matched with is computed from constants; write it as "
+                "one text, or match a column of a table"
+            )
 
 
 def _ids(attributes: Any) -> list[int]:

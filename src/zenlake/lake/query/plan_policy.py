@@ -6,6 +6,7 @@ functions and expressions are let through, and what they do not name is refused.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from zenlake.lake.query.allowed_functions import ALLOWED, TABLE_FUNCTIONS
@@ -23,6 +24,10 @@ def _named(words: str) -> frozenset[str]:
 MOST_NESTED: Final = 200
 """Brackets that are open at once. Spark gives up at some 400 of them, and for thousands its parser,
 which nobody can stop, takes seconds."""
+
+
+#: Types that may lie inside each other: Spark's parser takes seconds for some thousand.
+_TYPES: Final = re.compile(r"\b(?:array|map|struct)\s*<", re.IGNORECASE)
 
 
 def demand_text(query: str, limits: QueryLimits) -> None:
@@ -44,6 +49,11 @@ def demand_text(query: str, limits: QueryLimits) -> None:
                 )
         elif character in ")]":
             depth -= 1
+    if len(_TYPES.findall(query)) > MOST_NESTED:
+        raise Refused(
+            f"the question names more than {MOST_NESTED} types of arrays, maps and structs; name "
+            "fewer, or ask in several questions"
+        )
 
 
 # --- as parsed ----------------------------------------------------------------------------------
