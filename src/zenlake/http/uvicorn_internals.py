@@ -217,7 +217,9 @@ class HttpConnection(HttpToolsProtocol):
             keep_alive=head.keep_alive,
             on_response=self.on_response_complete,
         )
-        self._start_asgi_task(self.cycle, self.app)
+        task = self.loop.create_task(self.cycle.run_asgi(self.app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def _body(self, part: bytes) -> None:
         cycle = self.cycle
@@ -278,10 +280,12 @@ class HttpConnection(HttpToolsProtocol):
         """Go on with the next request."""
         self.server_state.total_requests += 1
         making = self._seat.making
-        if making.amount and self.scope["method"] != "HEAD":
-            self._whole = making.amount
-        self._count_waiting()
-        making.force(0)
+        if making.amount:
+            # Of a small answer what waits is counted once in a while, and when it becomes much.
+            if self.scope["method"] != "HEAD":
+                self._whole = making.amount
+            self._count_waiting()
+            making.force(0)
         if self.transport.is_closing():
             return
         self.flow.resume_reading()

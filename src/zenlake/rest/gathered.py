@@ -89,7 +89,8 @@ class Gathered(ReplySink):
         if many > self._most or kept > self._most_bytes:
             self._left_out = "rows" if many > self._most else "bytes"
             return False
-        if not self._has_room(kept + many * ROW_BYTES):
+        weight = kept + many * ROW_BYTES
+        if weight > self._room and not self._has_room(weight):
             return False
         self._kept = kept
         return True
@@ -97,18 +98,17 @@ class Gathered(ReplySink):
     def push(self, key: str, body: Put | Del | Err, responder: Responder | None, qos: int) -> None:
         """One reply."""
         size = 0 if isinstance(body, Del) else len(body.payload)
+        lets = self._lets
         # What the node kept was judged then; errors it passes on at once.
-        if self._may_see(key, not isinstance(body, Err)):
+        judged = self._is_judged and not isinstance(body, Err)
+        if lets is None or judged or lets(key):
             self._add(Reply(key, body, responder, qos), size)
 
     def value(self, sample: Sample, responder: Responder | None) -> None:
         """One reply that is an ordinary value."""
-        if self._may_see(str(sample.key_expr), True):
-            self._add(sample, sample.size())
-
-    def _may_see(self, key: str, was_kept: bool) -> bool:
         lets = self._lets
-        return lets is None or (was_kept and self._is_judged) or lets(key)
+        if lets is None or self._is_judged or lets(str(sample.key_expr)):
+            self._add(sample, sample.size())
 
     def _add(self, item: Sample | Reply, size: int) -> None:
         if self._cut or self.abandoned:
@@ -120,8 +120,10 @@ class Gathered(ReplySink):
         elif self._size > self._most_bytes:
             self._cut = "bytes"
             self.end()
-        elif self._has_room(self._size + (len(self.items) + 1) * ROW_BYTES):
-            self.items.append(item)
+        else:
+            weight = self._size + (len(self.items) + 1) * ROW_BYTES
+            if weight <= self._room or self._has_room(weight):
+                self.items.append(item)
 
     @property
     def weight(self) -> int:
@@ -130,8 +132,6 @@ class Gathered(ReplySink):
 
     def _has_room(self, weight: int) -> bool:
         """Hold the bytes of the replies, some more at a time than they have; or end."""
-        if weight <= self._room:
-            return True
         self._room = weight + STEP_BYTES
         if self._held.hold(self._room):
             return True
