@@ -79,7 +79,10 @@ def heard(device: xrce.Session, program: zenlake.Session, uri: str, *keys: str) 
     for key in keys:
         program.put(key, b"x", congestion_control=zenlake.CongestionControl.BLOCK)
     last = device.subscriber("/the/last/one")
-    publisher = program.declare_publisher("the/last/one")
+    # On the same reliable stream as the others: what may be dropped overtakes what is sent again.
+    publisher = program.declare_publisher(
+        "the/last/one", congestion_control=zenlake.CongestionControl.BLOCK
+    )
     until(lambda: bool(publisher.matching_status.matching))
     # The subscription is known everywhere now, so what is put from here on would be heard.
     for key in keys:
