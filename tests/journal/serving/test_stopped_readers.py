@@ -7,7 +7,7 @@ from pathlib import Path
 import zenlake
 from tests.api.sessions import connected, listening
 from tests.journal.recording import until_rows
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, until
 from zenlake.handlers import FifoChannel
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
@@ -39,7 +39,8 @@ def test_a_reader_that_stops_delays_nobody(tmp_path: Path) -> None:
             )
             for _ in range(THREADS + 4)
         ]
-        assert next(iter(unread[0])).ok is not None
+        # Any of them: the link is not read any more when the channel of another one is full.
+        until(lambda: any(one.try_recv() is not None for one in unread), "nothing is answered")
         for asked in ("r/small/*", "r/small/1", "@journal/j/watermark"):
             (reply,) = other.get(asked, timeout=SECONDS)
             assert reply.ok is not None
