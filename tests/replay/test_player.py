@@ -62,7 +62,10 @@ class World:
         self.listener = listener
 
     def hears(self, expr: str, heard: list[Said]) -> Any:
-        return self.listener.declare_subscriber(expr, lambda sample: heard.append(said(sample)))
+        """Subscribe; the router knows of it then, which a recorder that matches too says not."""
+        subscriber = self.listener.declare_subscriber(expr, lambda one: heard.append(said(one)))
+        assert list(self.listener.get("nothing/is/there")) == []
+        return subscriber
 
 
 @contextmanager
