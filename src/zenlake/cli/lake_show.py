@@ -58,6 +58,9 @@ def lake_status(
     if status.error is not None and status.error_at is not None:
         when = datetime.fromtimestamp(status.error_at)
         typer.echo(f"last error  {when:%Y-%m-%d %H:%M:%S} {printable(str(status.error))}")
+    for keys in status.without_table:
+        shown = ", ".join(keys.examples)
+        typer.echo(printable(f"no table    for {keys.count:,}: {keys.reason}; {shown}"))
     for problem in status.problems:
         typer.echo(printable(f"problem     {problem}"))
 

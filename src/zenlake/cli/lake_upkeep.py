@@ -165,16 +165,15 @@ def decode_table(work: LakeWork, name: TableName = None) -> None:
 
 def _rebuild(work: LakeWork, name: str | None) -> None:
     from zenlake.errors import ConfigError
-    from zenlake.lake.decode.ros2_tables import Ros2Tables
+    from zenlake.lake.maintain.rebuild import known_tables
     from zenlake.lake.table.location import LakeLocation
 
     chosen = work.chosen()
-    topics = Ros2Tables(LakeLocation(chosen.where), chosen.settings.tables).found
-    typed = [*(spec.name for spec in chosen.settings.tables), *topics]
+    typed = known_tables(LakeLocation(chosen.where), chosen.settings)
     if name is None or name not in typed:
         asked = "say which table" if name is None else f"there is no typed table '{name}'"
         known = ", ".join(typed) if typed else "none; --config names the file that has them"
-        raise ConfigError(f"{asked}; the configuration has {known}")
+        raise ConfigError(f"{asked}; there are {known}")
     with work.opened(chosen) as (lake, _):
         done = lake.rebuild(name)
     if work.as_json:

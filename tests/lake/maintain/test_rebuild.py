@@ -17,7 +17,9 @@ from zenlake.lake.query.visibility import keys_behind
 
 JSON = 5
 FORMAT = 'format: "robot/${id}/battery"'
-WHOLE = read_config(f'{{tables: {{battery: {{{FORMAT}, columns: {{percent: "bigint"}}}}}}}}')
+WHOLE = read_config(
+    f'{{tables: {{battery: {{{FORMAT}, columns: {{percent: "bigint"}}}}}}, families: false}}'
+)
 DOUBLE = read_config(f"{{tables: {{battery: {{{FORMAT}}}}}}}")
 PERCENTS = [87, 87.5, 3, 2.25, "full", 100.0]
 

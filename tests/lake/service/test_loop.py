@@ -39,7 +39,7 @@ def known_to(journal: Path) -> tuple[int, ...] | None:
 
 def test_once_reads_all_that_is_there_and_ends(tmp_path: Path) -> None:
     write(tmp_path / "j", [Row("a", b"", n) for n in range(50)])
-    config = LakeConfig(batch_rows=20)
+    config = LakeConfig(batch_rows=20, families=False)
     pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), Here(), config)
     told: list[tuple[int, int]] = []
     done = run(

@@ -38,7 +38,7 @@ def demand_free(lake: Lake, definition: ContinuousQuery) -> None:
     """Refuse a definition whose name cannot be one, or is not free."""
     if definition.name in ContinuousQueryStore(lake.place).all():
         raise LocalError(f"there is '{definition.name}' already; drop it first, or choose a name")
-    taken = {*lake.place.folders(), *(spec.name for spec in lake.config.tables)}
+    taken = {*lake.place.folders(), *(spec.name for spec in lake.key_tables())}
     demand_name(definition.name, taken)
 
 

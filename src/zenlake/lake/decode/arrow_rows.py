@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from zenlake.lake.decode.key_columns import KeyColumns, KeyParts, rows_of_table
+from zenlake.lake.decode.key_router import RoutedKeys
 from zenlake.lake.decode.registry import batch_decoder_named, decoder_for
 from zenlake.lake.decode.typed_rows import TypedRows
 from zenlake.lake.model.column_types import ARROW, kind_name
@@ -73,9 +74,9 @@ class ArrowRows:
         self._parts: list[tuple[pa.Table, KeyColumns, dict[str, pa.Array]]] = []
         self._refused: list[pa.Table] = []
 
-    def add(self, rows: pa.Table) -> None:
-        """Decode rows of `samples`."""
-        mine, parents = rows_of_table(rows, self._key_parts)
+    def add(self, rows: pa.Table, routed: RoutedKeys | None = None) -> None:
+        """Decode rows of `samples`; `routed`: their keys, looked up for all tables at once."""
+        mine, parents = rows_of_table(rows, self._key_parts, routed)
         if not len(parents):
             return
         kinds = mine["kind"].to_pylist()

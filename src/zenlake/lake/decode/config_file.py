@@ -24,7 +24,9 @@ from zenlake.lake.model.typed_table import RESERVED, ROS2_PARTS, TypedTable
 from zenlake.lake.model.value_types import KINDS, column_name
 from zenlake.ros2.definitions import DISTRIBUTIONS
 
-__all__ = ["read_config"]
+__all__ = ["read_config", "read_table_entry"]
+
+CONFIGURED: Final = "configured"
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _SHORT: Final = re.compile(r"\$\{([^:}#]+)\}")
@@ -34,7 +36,7 @@ _TABLE_KEYS: Final = (
 )  # fmt: skip
 _KEYS: Final = (
     "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "row_access",
-    "ros2", "history", "iceberg", "rollups", "network",
+    "ros2", "history", "iceberg", "rollups", "network", "families",
 )  # fmt: skip
 
 
@@ -65,11 +67,12 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
     _check(compact, ("files", "bytes", "vacuum_age"), "compact")
     plain_default = LakeConfig()
     return LakeConfig(
+        families=_families(root),
         path=_text(root.get("path"), "path"),
         journal=_text(root.get("journal"), "journal"),
         tables=tuple(
-            _table(name, _object(given, f"tables/{name}"))
-            for name, given in _object(root.get("tables", {}), "tables").items()
+            read_table_entry(name, _object(given, f"tables/{name}"))
+            for name, given in _tables(root).items()
         ),
         retain=tuple(_retention(given, n) for n, given in enumerate(_list(root.get("retain", [])))),
         row_access={
@@ -95,6 +98,21 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
         network=_every(root.get("network", False), "network", "keep"),
         network_keep=_kept(root.get("network"), plain_default.network_keep),
     )
+
+
+def _tables(root: Mapping[str, Any]) -> dict[str, Any]:
+    given = root.get("tables", {})
+    if isinstance(given, str) and given != CONFIGURED:
+        raise ConfigError(
+            f"tables: '{given}' is neither an object nor \"{CONFIGURED}\", which lets no tables "
+            "appear by themselves"
+        )
+    return {} if given == CONFIGURED else _object(given, "tables")
+
+
+def _families(root: Mapping[str, Any]) -> bool:
+    """Return False if the configuration lets no tables appear by themselves."""
+    return root.get("tables") != CONFIGURED and _yes_or_no(root.get("families", True), "families")
 
 
 def _every(given: Any, where: str, *more: str) -> float | None:
@@ -126,7 +144,8 @@ def _ros2(given: Mapping[str, Any]) -> Ros2Config:
     return Ros2Config(tables, distribution, tuple(folders))
 
 
-def _table(name: str, given: Mapping[str, Any]) -> TypedTable:
+def read_table_entry(name: str, given: Mapping[str, Any]) -> TypedTable:
+    """Return the typed table that an entry of `tables` describes; raises `ConfigError`."""
     where = f"tables/{name}"
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{where}: a table's name has lower-case letters, digits and _")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from zenlake.lake.model.typed_table import TypedTable
 from zenlake.ros2.bridge import bridged_keys
 from zenlake.ros2.names import NO_HASH, parse_key
 
-__all__ = ["KeyColumns", "KeyParts", "rows_of_table"]
+__all__ = ["KeyColumns", "KeyParts", "coded_keys", "rows_of_table"]
 
 MOST_KEYS: Final = 100_000
 
@@ -26,6 +26,7 @@ class KeyParts:
 
     def __init__(self, table: TypedTable) -> None:
         """As the format of the table says."""
+        self.table = table.name
         self._format = KeyFormat(table.format)
         self._ros2 = table.ros2
         self._bridged = bridged_keys(table.type)
@@ -84,12 +85,33 @@ class KeyColumns:
         )
 
 
-def rows_of_table(rows: pa.Table, parts: KeyParts) -> tuple[pa.Table, KeyColumns]:
-    """The rows of `samples` whose keys are a table's, and the parts of each key."""
-    keys = _coded(rows["key"])
-    cut = [parts.of(key) for key in keys.dictionary.to_pylist()]
+class _Routed(Protocol):
+    """The keys of rows, looked up for all tables at once (`lake/decode/key_router`)."""
+
+    @property
+    def keys(self) -> Sequence[str]: ...
+    @property
+    def codes(self) -> RowPositions: ...
+    def of_table(self, name: str) -> Sequence[int]: ...
+
+
+def rows_of_table(
+    rows: pa.Table, parts: KeyParts, routed: _Routed | None = None
+) -> tuple[pa.Table, KeyColumns]:
+    """The rows of `samples` whose keys are a table's, and the parts of each key.
+
+    `routed`: the keys of these rows, if they were looked up for all tables at once.
+    """
+    if routed is None:
+        keys = coded_keys(rows["key"])
+        cut = [parts.of(key) for key in keys.dictionary.to_pylist()]
+        codes = keys.indices.to_numpy(zero_copy_only=False)
+    else:
+        cut = [None] * len(routed.keys)
+        for code in routed.of_table(parts.table):
+            cut[code] = parts.of(routed.keys[code])
+        codes = routed.codes
     ours = np.array([part is not None for part in cut], bool)
-    codes = keys.indices.to_numpy(zero_copy_only=False)
     places = np.flatnonzero(ours[codes]) if ours.any() else np.empty(0, np.int64)
     if len(places) and places[-1] - places[0] == len(places) - 1:
         mine = rows.slice(places[0], len(places))
@@ -98,8 +120,8 @@ def rows_of_table(rows: pa.Table, parts: KeyParts) -> tuple[pa.Table, KeyColumns
     return mine, KeyColumns(cut, codes[places])
 
 
-def _coded(keys: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Keys as one array of places in a dictionary."""
+def coded_keys(keys: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Return keys as one array of places in a dictionary."""
     one = keys.unify_dictionaries() if pa.types.is_dictionary(keys.type) else keys
     one = one.combine_chunks()
     if isinstance(one, pa.ChunkedArray):  # no rows, or too many bytes for one chunk

@@ -18,6 +18,7 @@ from zenlake.lake.decode.formats.implied import Implied
 from zenlake.lake.decode.formats.json_text import Json
 from zenlake.lake.decode.json_columns import JsonColumns, as_doubles, kind_of_column
 from zenlake.lake.decode.key_columns import KeyColumns, KeyParts, RowPositions, rows_of_table
+from zenlake.lake.decode.key_router import RoutedKeys
 from zenlake.lake.decode.registry import decoder_for, decoder_named
 from zenlake.lake.model.column_types import ARROW
 from zenlake.lake.model.decoder import Decoder, Reason, Undecodable
@@ -35,7 +36,7 @@ from zenlake.lake.model.typed_table import (
 from zenlake.lake.model.value_types import fitted, flattened, joined, kind_of
 from zenlake.recorded.encoding import without_custom_id
 
-__all__ = ["TypedRows"]
+__all__ = ["TypedRows", "is_readable"]
 
 WORTH: Final = 64
 """Payloads of JSON in a row that are worth reading in columns."""
@@ -101,10 +102,10 @@ class TypedRows:
         self._made: pa.Table | None = None
         self.refused = 0
 
-    def add(self, rows: pa.Table) -> None:
-        """Decode rows of `samples`."""
+    def add(self, rows: pa.Table, routed: RoutedKeys | None = None) -> None:
+        """Decode rows of `samples`; `routed`: their keys, looked up for all tables at once."""
         self._made = None
-        mine, keys = rows_of_table(rows, self._key_parts)
+        mine, keys = rows_of_table(rows, self._key_parts, routed)
         if not len(keys):
             return
         start = 0
@@ -373,6 +374,19 @@ class TypedRows:
             self.new[column] = self._kinds[column] = kind
             self._names[column.lower()] = column
         return placed
+
+
+def is_readable(payload: bytes, encoding: str) -> bool:
+    """Return True if a payload has fields, as far as its encoding alone says what it is."""
+    name, _, schema = without_custom_id(encoding).partition(";")
+    try:
+        decoder = decoder_for(name)
+        if decoder is None:
+            return False
+        fields = decoder.decode(payload, schema, None)
+        return bool(fields) and set(fields) != {"bytes"}
+    except Exception:  # a decoder may raise whatever it likes
+        return False
 
 
 def _is_json(encoding: str) -> bool:

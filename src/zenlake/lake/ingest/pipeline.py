@@ -24,6 +24,7 @@ from zenlake.errors import ConfigError
 from zenlake.journal import Journal
 from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, configured_types, demand_own
 from zenlake.lake.decode.table_description import described_as
+from zenlake.lake.decode.table_store import FoundTables
 from zenlake.lake.ingest.derived_tables import GapsTable, LatestTable
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.network_tables import OBSERVED, observed_tables
@@ -99,10 +100,15 @@ class Pipeline:
         self.types = LearntTypes(self.place, configured_types(self.config.ros2))
         """What is known of ROS 2 beside what is installed."""
         self._ros2 = Ros2Tables(self.place, self.config.tables)
+        self.found = FoundTables(self.place, self.config)
+        """Typed tables that no configuration names, for families of keys or made by command."""
         if beside is not None:
-            self.types, self._ros2 = beside.types, beside._ros2
-        self.specs: list[TypedTable] = [*self.config.tables, *self._ros2.found.values()]
-        """The typed tables: those of the configuration, and those of topics that came along."""
+            self.types, self._ros2, self.found = beside.types, beside._ros2, beside.found
+        self._found_version = self.found.take(id(self))
+        self.specs: list[TypedTable] = [
+            *self.config.tables, *self._ros2.found.values(), *self.found.specs.values(),
+        ]  # fmt: skip
+        """The typed tables: those of the configuration, and those that came along."""
         self.typed: dict[str, Table] = {}
         self.problems: list[str] = []
         """What the configuration and the tables disagree about, and what to do."""
@@ -157,8 +163,42 @@ class Pipeline:
         table.grow({n: schema.field(n).type for n in schema.names})
         table.remember(self.config.history)
         table.comment(spec.comments, described)
+        self._begin(table, self.found.since(spec.name))
         self.typed[spec.name] = table
         self.problems += reconciled(spec, table, self._tasks, self._apps(table))
+
+    def _begin(self, table: Table, since: Mapping[str, int]) -> None:
+        """Have a new table begin where the first of its keys came, not with the whole journal."""
+        apps = [self.app(p) for p in range(len(self.ends()))]
+        moved: dict[str, tuple[int | None, int]] = {
+            app: (None, since[app])
+            for app in apps
+            if since.get(app) and table.committed(app) is None
+        }
+        if moved:
+            ends = {app: end for app, (_, end) in moved.items()}
+            note = {"kind": "append", "quarantine": [], "moved": ends}
+            table.append([], moved, note, rewrites=table.rewrites)
+
+    def _take_changes(self, now: float) -> None:
+        """Take what was found, or changed by command, since the last step."""
+        if self._found_version == self.found.version:
+            return
+        wanted = self.found.specs
+        before = {spec.name: spec for spec in self.specs}
+        fixed = {spec.name for spec in self.config.tables} | self._ros2.found.keys()
+        for name in before.keys() - fixed - wanted.keys():
+            self.specs = [one for one in self.specs if one.name != name]
+            self.typed.pop(name, None)
+            self.stopped.went_on(name)
+        for name, spec in wanted.items():
+            if name in fixed or before.get(name) == spec:
+                continue
+            self.specs = [*(one for one in self.specs if one.name != name), spec]
+            self.typed.pop(name, None)
+            with self._alone(name, now):
+                self._open(spec)
+        self._found_version = self.found.take(id(self))
 
     def _quarantining(self) -> Quarantine:
         """The quarantine; it may have to be tried again until it can be opened."""
@@ -203,6 +243,7 @@ class Pipeline:
         A typed table that cannot go on stops alone, and is tried again later.
         """
         done = Step()
+        self._take_changes(now)
         tried = self._retried(now)
         for spec in self.specs:
             if spec.name not in self.typed and self.stopped.due(spec.name, now):
@@ -211,8 +252,11 @@ class Pipeline:
         plan = self._plan(done, now)
         if plan:
             items = self._items(plan)
+            before = self._positions()
             written = self._tasks.run(items, "journal to tables")
             done.rows = sum(span.rows for span in plan)
+            # Before `samples` has them: keys that wait for a table are known after a crash, too.
+            self._observe(written, before, now)
             self._commit_samples(plan, written, done)
             topics = {topic for one in written for topic in one.topics}
             if self.config.ros2.tables:
@@ -226,12 +270,45 @@ class Pipeline:
         for name in tried:
             if name in self.typed and self.stopped.due(name, now):  # and did not stop again
                 self.stopped.went_on(name)
+        self._find(now)
         done.behind = self.behind()
         return done
 
+    def settle(self, now: float) -> bool:
+        """Make tables for all keys that wait for their siblings; True if there are more to fill."""
+        self._find(now, all=True)
+        return self.behind() > 0
+
+    def _positions(self) -> dict[str, int]:
+        """How far `samples` is in each partition of the journal."""
+        return {self.app(p): self._at(self.samples, p) for p in range(len(self.ends()))}
+
+    def _observe(
+        self, written: Sequence[IngestResult], before: Mapping[str, int], now: float
+    ) -> None:
+        keys: dict[str, bool] = {}
+        bridged = self.types.bridged_topics() if self.found.automatic else set()
+        for one in written:
+            for key, read in one.keys.items():
+                if f"/{key}" not in bridged:
+                    keys[key] = keys.get(key, False) or read
+        self.found.observe(keys, before, before, now)
+
+    def _find(self, now: float, *, all: bool = False) -> None:
+        """Make tables for families of keys that are due."""
+        if not all and not self.found.is_due(now):
+            return
+        taken = {*self.tables, *(spec.name for spec in self.specs), *self.place.folders()}
+        for one in self.found.find(taken, now, all=all):
+            log.info("keys %s get the table '%s'", one.format, one.name)
+        self._take_changes(now)
+
     def retries(self, now: float) -> bool:
-        """Whether a table that stopped is to be tried again, even if nothing new has come."""
-        return bool(self._retried(now))
+        """Whether there is work though nothing new has come: a table that stopped is to be tried
+        again, or there are tables to make.
+        """
+        changed = self._found_version != self.found.version
+        return changed or self.found.is_due(now) or bool(self._retried(now))
 
     def _retried(self, now: float) -> list[str]:
         names = [spec.name for spec in self.specs]
@@ -397,6 +474,8 @@ class Pipeline:
             for spec in self.specs
             if any(spec.name in span.starts for span in plan)
         )
+        automatic = self.found.automatic
+        everything = (*self.specs, *self.found.passed_over) if automatic else None
         return [
             IngestTask(
                 lake=self.place.uri,
@@ -405,6 +484,7 @@ class Pipeline:
                 stretches=stretches,
                 typed=known,
                 topics=self.config.ros2.tables,
+                known=everything,
             )
             for stretches in held
         ]

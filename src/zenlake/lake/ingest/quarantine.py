@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -145,6 +145,28 @@ class Quarantine:
                 lacking = [MissingRows(place, file, known).run() for file in files]
                 files = [file for file in lacking if file is not None]
         self.table.append(files, moved, {"kind": "append"}, removed)
+
+    def forget(self, name: str, apps: Collection[str]) -> None:
+        """Take all rows of a table out, and how far it was, so that one of its name may be made.
+
+        `apps`: those that have written to the table.
+        """
+        self.table.refresh()
+        there = self.table.files()
+        rewritten = self._tasks.run(
+            [QuarantineRemoval(self.table.place.uri, file, name) for file in there],
+            f"take {name} out of quarantine",
+        )
+        removed = [file for file, (had, _) in zip(there, rewritten, strict=True) if had]
+        left = [file for _, file in rewritten if file is not None]
+        moved = {
+            mark: (before, 0)
+            for mark in (f"{name}:rebuilt", *(f"{name}:{app}" for app in sorted(apps)))
+            if (before := self.table.committed(mark))
+        }
+        self._settled.pop(name, None)
+        if removed or moved:
+            self.table.append(left, moved, {"kind": "append"}, removed)
 
 
 def waiting_for(lake: LakeLocation, type: str) -> set[str]:

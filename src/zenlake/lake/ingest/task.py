@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,7 +19,8 @@ from zenlake.errors import JournalError
 from zenlake.journal import Journal
 from zenlake.journal.ledger.heartbeats import samples_in
 from zenlake.lake.decode.arrow_rows import ArrowRows, rows_for
-from zenlake.lake.decode.typed_rows import TypedRows
+from zenlake.lake.decode.key_router import KeyRouter, RoutedKeys
+from zenlake.lake.decode.typed_rows import TypedRows, is_readable
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.latest_tasks import newest_note
 from zenlake.lake.ingest.plan import JournalRange
@@ -44,6 +46,8 @@ MOST_BYTES: Final = 128 * 1024 * 1024
 QUARANTINED: Final = "quarantine"
 
 MOST_TOPICS: Final = 1000
+MOST_NEW_KEYS: Final = 2000
+"""Keys without a table that a task looks at; the next step looks at more."""
 MOST_KEYS: Final = 100_000
 
 
@@ -68,6 +72,8 @@ class IngestResult:
     typed: Mapping[str, TypedFiles] = field(default_factory=dict)
     topics: frozenset[str] = frozenset()
     """The topics of ROS 2 that were met, if they were asked for."""
+    keys: Mapping[str, bool] = field(default_factory=dict)
+    """Keys that belong to no table, if they were asked for, and whether payloads can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,8 @@ class IngestTask:
     typed: tuple[tuple[TypedTable, Columns], ...] = ()
     topics: bool = False
     """Whether to look for topics of ROS 2."""
+    known: tuple[TypedTable, ...] | None = None
+    """All tables that keys may belong to, to look for keys of none; None: they are not wanted."""
 
     def run(self) -> IngestResult:
         """Read the rows once, and write what each table wants of them."""
@@ -91,10 +99,16 @@ class IngestTask:
         tables = [rows_for(table, columns) for table, columns in self.typed if table.name in wanted]
         failed: dict[str, str] = {}
         topics = Topics() if self.topics else None
+        survey = None if self.known is None else KeySurvey()
+        by_name = {typed.table.name: typed for typed in tables}
+        others = () if self.known is None else self.known
+        mine = [typed.table for typed in tables]
+        router = KeyRouter([*mine, *(one for one in others if one.name not in by_name)])
         for stretch, batch in self._batches():
             rows = sample_rows(batch, self.journal_id, stretch.partition)
             if topics is not None:
                 topics.look(rows)
+            routed = RoutedKeys(rows, router)
             at = batch["offset"][0].as_py()
             for name, start in stretch.starts.items():
                 skip = max(0, start - at)
@@ -102,15 +116,17 @@ class IngestTask:
                     continue
                 if name == "samples":
                     samples.add(rows.slice(skip))
-                for typed in tables:
-                    if typed.table.name == name and name not in failed:
-                        try:
-                            typed.add(rows.slice(skip))
-                        except Exception as error:
-                            failed[name] = reason_of(error)
+                    if survey is not None:
+                        survey.look(rows.slice(skip), routed.after(skip))
+                elif routed.of_table(name) and name in by_name and name not in failed:
+                    try:
+                        by_name[name].add(rows.slice(skip), routed.after(skip))
+                    except Exception as error:
+                        failed[name] = reason_of(error)
         written = {typed.table.name: _tried(lake, typed, attempt, failed) for typed in tables}
         met = frozenset() if topics is None else frozenset(topics.met)
-        return IngestResult(tuple(samples.files()), written, met)
+        keys = {} if survey is None else survey.met
+        return IngestResult(tuple(samples.files()), written, met, keys)
 
     def _batches(self) -> Iterator[tuple[JournalRange, pa.RecordBatch]]:
         """All rows of all stretches; none may be missing."""
@@ -149,6 +165,38 @@ class Topics:
             data = parse_key(key)
             if data is not None and "/msg/" in data.type:
                 self.met.add(data.topic)
+
+
+class KeySurvey:
+    """The keys of rows of `samples` that belong to no table."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.met: dict[str, bool] = {}
+
+    def look(self, rows: pa.Table, routed: RoutedKeys) -> None:
+        """Add those of these rows; a key whose payload was read once is looked at no more."""
+        wanted = [
+            code
+            for code in routed.unknown
+            if not self.met.get(key := routed.keys[code])
+            and (key in self.met or len(self.met) < MOST_NEW_KEYS)
+        ]
+        if not wanted:
+            return
+        first = np.full(len(routed.keys), -1, np.int64)
+        puts = np.flatnonzero(pc.not_equal(rows["kind"], "delete").to_numpy())[::-1]
+        first[routed.codes[puts]] = puts  # the last to be written is the first of the rows
+        for code in wanted[:MOST_NEW_KEYS]:
+            place = int(first[code])
+            if place < 0:
+                continue
+            key = routed.keys[code]
+            data = parse_key(key)
+            if data is not None and "/msg/" in data.type:
+                continue  # `Topics` has it
+            payload, encoding = rows["value"][place].as_py(), rows["encoding"][place].as_py()
+            self.met[key] = is_readable(payload, encoding)
 
 
 class SampleFiles:

@@ -21,6 +21,7 @@ from zenlake.errors import LocalError
 from zenlake.journal.writing.forget import forget
 from zenlake.keys import KeyExpr
 from zenlake.keys.matching import includes
+from zenlake.lake.decode.table_store import TableStore
 from zenlake.lake.ingest import gaps, latest
 from zenlake.lake.ingest import latest_tasks as newest
 from zenlake.lake.ingest.quarantine import Quarantine
@@ -139,7 +140,10 @@ def forget_in(
     }
     quarantine = Quarantine(lake, typed, tasks)
     every = {**tables, quarantine.table.name: quarantine.table}
-    return {name: _forget(table, expr, tasks) for name, table in every.items()}
+    gone = {name: _forget(table, expr, tasks) for name, table in every.items()}
+    for name in TableStore(lake).forget(expr):  # its name, too, tells of the keys
+        lake.remove_folder(name)
+    return gone
 
 
 def _forget(table: Table, expr: str, tasks: Tasks) -> int:

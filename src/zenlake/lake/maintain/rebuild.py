@@ -20,6 +20,7 @@ from zenlake.errors import LocalError
 from zenlake.lake.decode.arrow_rows import rows_for
 from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, configured_types
 from zenlake.lake.decode.table_description import described_as
+from zenlake.lake.decode.table_store import key_tables
 from zenlake.lake.ingest.latest_overlay import Marks, tail_files
 from zenlake.lake.ingest.quarantine import Quarantine
 from zenlake.lake.ingest.schema_agreement import agreed
@@ -32,7 +33,7 @@ from zenlake.lake.table.data_files import DataFile, read_table
 from zenlake.lake.table.delta import CommitConflict, Table
 from zenlake.lake.table.location import LakeLocation
 
-__all__ = ["Rebuilt", "known_table", "rebuild"]
+__all__ = ["Rebuilt", "known_table", "known_tables", "rebuild"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -99,17 +100,22 @@ class RebuildTask:
         return RebuildResult(typed_files(lake, typed, uuid.uuid4().hex), frozenset(apps))
 
 
+def known_tables(place: LakeLocation, config: LakeConfig) -> dict[str, TypedTable]:
+    """Return the typed tables by name: configured, found, made by command, and of topics."""
+    topics = Ros2Tables(place, config.tables).found.values()
+    return {spec.name: spec for spec in (*topics, *key_tables(place, config))}
+
+
 def known_table(place: LakeLocation, config: LakeConfig, name: str) -> TypedTable:
-    """The typed table of this name, of the configuration or of a topic, as it is read now."""
-    topics = Ros2Tables(place, config.tables).found
+    """The typed table of this name, as it is read now."""
+    specs = known_tables(place, config)
     types = LearntTypes(place, configured_types(config.ros2))
-    specs = {spec.name: spec for spec in (*config.tables, *topics.values())}
     if name not in specs:
         near = nearest(name, specs)
         advice = f"did you mean '{near}'? " if near else ""
         raise LocalError(
-            f"the configuration has no typed table '{name}'; {advice}"
-            f"It has {', '.join(specs) or 'none'}, and only these can be made again"
+            f"there is no typed table '{name}'; {advice}"
+            f"There are {', '.join(specs) or 'none'}, and only these can be made again"
         )
     return types.with_types(specs[name])
 

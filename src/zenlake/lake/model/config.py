@@ -59,6 +59,8 @@ class LakeConfig:
     path: str | None = None
     journal: str | None = None
     tables: tuple[TypedTable, ...] = ()
+    families: bool = True
+    """Tables for families of keys appear by themselves."""
     retain: tuple[Retention, ...] = ()
     row_access: Mapping[str, RowAccess] = field(default_factory=dict)
     """By name: the rows that queries to `@lake/sql/<name>` see."""

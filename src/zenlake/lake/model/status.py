@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
-__all__ = ["BusStatus", "LakeStatus", "TableStatus"]
+__all__ = ["BusStatus", "KeysWithoutTable", "LakeStatus", "TableStatus"]
 
 STALE: Final = 30.0
 """Seconds after which a status that says `running` is of a pipeline that hangs or was killed."""
@@ -43,6 +43,16 @@ class BusStatus:
     """Since when it is, or is not; seconds since 1970."""
     reason: str = ""
     """Why it is not connected; empty while it is, and before the first try has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeysWithoutTable:
+    """Keys that are in `samples` and `latest` alone."""
+
+    reason: str
+    count: int
+    """How many, as far as they are remembered since the lake was started."""
+    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,10 @@ class LakeStatus:
     """For each journal, by id: of each partition the offset below which every table has all."""
     bus: BusStatus | None = None
     """Whether it is connected to its router; None: it is on no bus."""
+    waiting: int = 0
+    """New keys that wait for their siblings, before they get a table."""
+    without_table: tuple[KeysWithoutTable, ...] = ()
+    """Keys that get no table of their own, by reason."""
 
     def fresh(self, now: float) -> bool:
         """Whether a pipeline is at work: it wrote this a moment ago, and has not stopped."""
@@ -107,6 +121,10 @@ class LakeStatus:
         given["committed"] = _offsets(given.get("committed", {}))
         bus = given.get("bus")
         given["bus"] = None if bus is None else _bus(bus)
+        given["without_table"] = tuple(
+            KeysWithoutTable(str(one["reason"]), int(one["count"]), tuple(one["examples"]))
+            for one in given.get("without_table", ())
+        )
         return cls(**given)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from zenlake.errors import LocalError
+from zenlake.lake.decode.table_store import key_tables
 from zenlake.lake.ingest.spark_tasks import Tasks, tasks_on
 from zenlake.lake.ingest.task import QUARANTINED
 from zenlake.lake.maintain.forget import forget_everywhere
@@ -20,6 +21,7 @@ from zenlake.lake.maintain.upkeep import Progress, compact, promised, retain, va
 from zenlake.lake.model.config import LakeConfig, Retention
 from zenlake.lake.model.row_access import RowAccess
 from zenlake.lake.model.status import LakeStatus
+from zenlake.lake.model.typed_table import TypedTable
 from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.planner import Planner, framed, references, table_frame
@@ -62,6 +64,10 @@ class Lake:
     def tables(self) -> dict[str, Table]:
         """The tables by name, as they are now."""
         return self.catalog.opened()[0]
+
+    def key_tables(self) -> tuple[TypedTable, ...]:
+        """Return what the typed tables of keys are for, as configured, found or made by command."""
+        return key_tables(self.place, self.config)
 
     def table(self, name: str, version: int | None = None) -> DataFrame:
         """One table as a Spark frame, now or as it was in a version."""

@@ -325,7 +325,7 @@ class BusAnswers:
             _, tables = references(lake.catalog, text, known=lambda name: True)
             described = {name: table.described for name, table in tables.items()}
             versions = {name: tables[name].version for name in sorted(tables)}
-        behind = keys_behind(described, lake.config.tables)
+        behind = keys_behind(described, lake.key_tables())
         proof = self._proof(self.history.look(), behind)
         del proof["table"]
         if not readable.unrestricted:
@@ -339,7 +339,7 @@ class BusAnswers:
         lake = self._service.lake
         readable = ReadableKeys.in_parameters(query.parameters)
         words = {name: table.described for name, table in lake.catalog.tables()[0].items()}
-        shown = shown_tables(words, lake.config.tables, readable)
+        shown = shown_tables(words, lake.key_tables(), readable)
         for name, facts in described(lake).items():
             key = f"{TABLES}/{name}"
             if name in shown and intersects(asked, key):

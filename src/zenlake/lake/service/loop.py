@@ -27,7 +27,7 @@ from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.task import QUARANTINED
 from zenlake.lake.maintain.background import BackgroundMaintenance, Complain, Schedule
 from zenlake.lake.maintain.status_file import read_status, write_status
-from zenlake.lake.model.status import BusStatus, LakeStatus, TableStatus
+from zenlake.lake.model.status import BusStatus, KeysWithoutTable, LakeStatus, TableStatus
 from zenlake.lake.service.read_position import tell_journal
 from zenlake.lake.table.delta import CommitConflict
 
@@ -48,6 +48,9 @@ AUTO_FAR: Final = 1_000_000
 
 LAST_ROWS: Final = 200_000
 """Rows that are still read when it is told to stop."""
+
+LAST_STEPS: Final = 3
+"""Steps that are still made then: a step may find a table, which the next one fills."""
 
 MOST_CONFLICTS: Final = 20
 """Steps in a row that commits of others may come before, where nothing is waited for (`once`)."""
@@ -209,7 +212,9 @@ class Loop:
     def end(self, now: float) -> None:
         """Bring all tables up to date, if that is soon done, and say that it is over."""
         try:
-            if 0 < self._pipeline.behind() < LAST_ROWS:
+            for _ in range(LAST_STEPS):
+                if not 0 < self._pipeline.behind() < LAST_ROWS:
+                    break
                 self._count(now, self._pipeline.step(now))
             self._pipeline.finish(now)
         except CommitConflict as error:  # another one goes on with it
@@ -237,6 +242,8 @@ class Loop:
         elif wait is not None and self._once:
             return wait
         if self._once:
+            if pipeline.settle(now):
+                return 0.0
             if pipeline.stopped.sentences():
                 raise LocalError("; ".join(pipeline.stopped.sentences()))
             return None
@@ -342,6 +349,11 @@ class Loop:
             tables=tables,
             committed={**self._others, **{one.journal.id: one.committed() for one in pipelines}},
             bus=self._bus_told,
+            waiting=pipeline.found.waiting,
+            without_table=tuple(
+                KeysWithoutTable(one.reason, one.count, one.examples)
+                for one in pipeline.found.refusals
+            ),
         )
 
 

@@ -23,6 +23,7 @@ from zenlake.lake.query.lake import Lake
 from zenlake.lake.query.lost_cores import LostCoresWatch
 from zenlake.lake.query.planner import Planner
 from zenlake.lake.service.service import Service
+from zenlake.lake.service.table_commands import TableCommands
 from zenlake.spark.session import kill_spark
 
 if TYPE_CHECKING:
@@ -80,6 +81,10 @@ def serve_lake(
             continuous = ContinuousQueries(service, complain)
             service.on_status(continuous.problems, continuous.restarts)
             service.add(continuous)
+        tables = TableCommands(pipeline.place, pipeline.config, pipeline.found, tasks_on(spark))
+        service.handle("table", tables.handle)
+        service.handle("suggest", tables.suggest)
+        service.add(tables)
         if session is not None:
             from zenlake.lake.service.bus import BusAnswers
             from zenlake.lake.service.sample_decoder import SampleDecoder
