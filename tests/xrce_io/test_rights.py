@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zenlake.config import Config
+from zenlake.keys.asker import named_asker
 from zenlake.routing.policy.messages import EGRESS, INGRESS, PUT, REPLY
 from zenlake.routing.policy.policy import Policy
 from zenlake.xrce_io.rights import DeviceRights
@@ -44,9 +45,17 @@ def test_rules_for_others_do_not_concern_devices() -> None:
 def test_a_question_about_many_keys_says_which_may_be_in_its_answer() -> None:
     devices, _ = rights("devices")
     others, _ = rights("")
-    assert others.restricted("@lake/sql", "q=SELECT 1") == "q=SELECT 1"
-    assert devices.restricted("@lake/sql", "q=SELECT 1") != "q=SELECT 1"
+    assert "_readable" not in others.restricted("@lake/sql", "q=SELECT 1")
+    assert "_readable" in devices.restricted("@lake/sql", "q=SELECT 1")
     assert devices.restricted("some/key", "") == ""
+
+
+def test_all_devices_are_one_asker() -> None:
+    devices, _ = rights("devices")
+    name = named_asker(devices.restricted("@lake/sql", ""))
+    assert name
+    assert named_asker(devices.restricted("some/key", "_asker=me;_limit=1")) == name
+    assert devices.restricted("some/key", "_asker=me") == ""
 
 
 def test_another_policy_holds_from_the_next_message_on() -> None:

@@ -22,8 +22,9 @@ from zenlake.api.options import encoding_parts
 from zenlake.engine.asker_lanes import MOST, AskerLanes
 from zenlake.errors import JournalGap, LocalError, SelectorError, ZError
 from zenlake.keys import is_wild
+from zenlake.keys.asker import ASKER, named_asker
 from zenlake.node.queries.replies import is_over, would_wait
-from zenlake.routing.regions import ROUTER
+from zenlake.routing.regions import LOCAL, ROUTER
 from zenlake.wire.codec_zenoh import Err
 
 if TYPE_CHECKING:
@@ -177,14 +178,21 @@ def acknowledge(
 
 
 def asker_of(query: Query) -> tuple[object, ...]:
-    """Return who asked, as far as a query tells: the neighbour, unless that is a router.
+    """Return who asked, as far as a query tells: the neighbour, unless others ask through it.
 
-    Routers pass queries on without the name of the asker. Where the source info does not tell it
-    either, what is asked for stands for it: queries about the same keys wait behind one another.
+    Others ask through a router, and over HTTP through this very node. Their askers have names
+    (`keys/asker`) where a lake may answer. A query without one that a router passed on has the
+    asker of its source info. Without that, what is asked for stands for the asker: queries about
+    the same keys wait behind one another.
     """
     incoming = query.incoming
     face = incoming.branch.query.source
-    if face.role != ROUTER:
+    if face.role not in (ROUTER, LOCAL):
+        return (face.zid,)
+    asker = named_asker(incoming.body.parameters)
+    if asker:
+        return (face.zid, ASKER, asker)
+    if face.role == LOCAL:
         return (face.zid,)
     source = incoming.body.source_info
     if source is not None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import hmac
+import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from zenlake.config.model import Settings
 from zenlake.engine.settings import credentials
 from zenlake.errors import ConfigError
+from zenlake.http.shares import holder_of
 from zenlake.keys.rights import Rights
 from zenlake.links.secrets import demand_secret
 from zenlake.node.brake import LoginBrake
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["Denied", "User", "Users", "Watch", "read_tokens"]
 
 LONGEST_TOKEN: Final = 4096
+_KEY: Final = secrets.token_bytes(16)
+"""Hides users and addresses in the names of askers."""
 
 
 class Denied(Exception):
@@ -98,9 +103,20 @@ class User:
         """What the user may read and write, for what acts for the user later."""
         return self._rights.rights
 
-    def restricted(self, key: str, parameters: str) -> str:
-        """The parameters of a question, with the keys that may be in its answer if not all may."""
-        return self._rights.restricted(key, parameters)
+    def restricted(self, key: str, parameters: str, address: str) -> str:
+        """Return the parameters of a query, with its asker and the keys that may be in its answer.
+
+        The asker is the user, or without users the `address` that the query came from.
+        """
+        return self._rights.restricted(key, parameters, self.asker(address))
+
+    def asker(self, address: str) -> str:
+        """Return the name of the asker for services that answer in turn.
+
+        It is the same over HTTP and WebSockets, and tells others neither user nor address.
+        """
+        who = f"at {holder_of(address)}" if self.name is None else f"user {self.name}"
+        return hashlib.blake2b(who.encode("utf-8", "replace"), digest_size=8, key=_KEY).hexdigest()
 
     def may(self, flow: int, kind: int, key: str) -> bool:
         """Whether a message of this kind passes."""

@@ -191,6 +191,13 @@ TABLE: Final = (
         passed_over_by=("recorder", "storage", "@lake/decode", "@"),
         repeats=True,
     ),
+    QueryParameter(
+        "_asker",
+        "_asker=…",
+        "a name for who asks, so that askers are answered in turn; routers write it, and replace "
+        "what an asker wrote",
+        tuple(one for one in SERVICES if one not in LENIENT),
+    ),
 )  # fmt: skip
 """Every parameter that a service of ours or Zenoh itself knows, in the order of the docs."""
 

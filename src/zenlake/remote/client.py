@@ -86,22 +86,23 @@ class RemoteClient:
         session: Session,
         user: User,
         uuid: str,
-        address: str,
+        host: str,
+        port: int,
         queue_bytes: int,
         max_declarations: int,
         held: Holding,
     ) -> None:
-        """`address`: where it comes from, for people; `held`: its part in what waits for all."""
+        """`host`, `port`: where it comes from; `held`: its part in what waits for all."""
         self._session = session
         self._user = user
         self.uuid = uuid
-        self.address = address
+        self.address = f"{host}:{port}"
         self._state = ClientState(
             queue_bytes, max_declarations, DropLog(session.runtime.node.drops), held
         )
         self.outgoing = self._state.outgoing
         self._others = (
-            QueryRequests(session, user, self._state),
+            QueryRequests(session, user, host, self._state),
             NodeRequests(session, user, uuid, self._state),
         )
         self.received = 0

@@ -57,10 +57,11 @@ NO_ROOM: Final = (
 class QueryRequests:
     """Handlers, one for each kind of message, named after it."""
 
-    def __init__(self, session: Session, user: User, state: ClientState) -> None:
-        """`user`: who the client is."""
+    def __init__(self, session: Session, user: User, host: str, state: ClientState) -> None:
+        """`user`: who the client is; `host`: the address that it came from."""
         self._session = session
         self._user = user
+        self._host = host
         self._state = state
         self._outgoing = state.outgoing
         self._next_query = 0
@@ -96,7 +97,7 @@ class QueryRequests:
         quality, asking = Quality.read(body["qos"]), QuerySettings.read(body["settings"])
         encoding: RemoteEncoding | None = body["encoding"]
         return str(key), self._session.get(
-            Selector(key, self._user.restricted(str(key), body["parameters"] or "")),
+            Selector(key, self._restricted(str(key), body)),
             target=asking.target,
             consolidation=asking.consolidation,
             accept_replies=asking.accept,
@@ -119,11 +120,14 @@ class QueryRequests:
         key = str(querier.key_expr)
         self._user.demand_query(key, body["parameters"] or "")
         return key, querier.get(
-            parameters=self._user.restricted(key, body["parameters"] or ""),
+            parameters=self._restricted(key, body),
             payload=body["payload"],
             encoding=None if encoding is None else encoding_from(encoding),
             attachment=body["attachment"],
         )
+
+    def _restricted(self, key: str, body: dict[str, Any]) -> str:
+        return self._user.restricted(key, body["parameters"] or "", self._host)
 
     async def _LivelinessGet(self, message: RemoteMessage) -> None:
         await self._ask(message, self._liveliness_get, LIVELINESS_TOKEN)

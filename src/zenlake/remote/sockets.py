@@ -119,18 +119,19 @@ class RemoteSockets:
         try:
             seat = seat_of(scope)
             held = Holding(seat.answers, seat.holder)
-            await self._serve(user, f"{host}:{port}", held, receive, send)
+            await self._serve(user, host, port, held, receive, send)
         finally:
             self._places.give_back(holder)
 
     async def _serve(
-        self, user: User, place: str, held: Holding, receive: Receive, send: Send
+        self, user: User, host: str, port: int, held: Holding, receive: Receive, send: Send
     ) -> None:
         client = RemoteClient(
             self._session,
             user,
             str(uuid.uuid4()),
-            place,
+            host,
+            port,
             self._queue_bytes,
             self._max_declarations,
             held,

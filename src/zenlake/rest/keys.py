@@ -155,7 +155,7 @@ class Keys:
             PATIENCE, lambda: watching.append(loop.create_task(_watch(request, gathered)))
         )
         try:
-            await self._gather(user, wanted, gathered, value)
+            await self._gather(request, user, wanted, gathered, value)
         finally:
             timer.cancel()
             for task in watching:
@@ -175,13 +175,14 @@ class Keys:
 
     async def _gather(
         self,
+        request: Request,
         user: User,
         wanted: Asked,
         gathered: Gathered,
         value: tuple[bytes, Encoding | None] | None = None,
     ) -> None:
         """Ask the bus, as long as HTTP waits for an answer."""
-        parameters = user.restricted(wanted.key, wanted.parameters)
+        parameters = user.restricted(wanted.key, wanted.parameters, address_of(request))
         seconds = seconds_for(wanted.key, self._settings.timeout)
         await gather(self._runtime, wanted, parameters, gathered, seconds, value)
 
@@ -246,7 +247,7 @@ class Keys:
         start = after.get_time_as_ntp64().to_string_rfc3339_lossy()
         wanted = Asked(key, f"_time=[{start}..]", Form.EVENTS, timed=True)
         gathered = self._gathered(request, user, self._settings.max_rows)
-        await self._gather(user, wanted, gathered)
+        await self._gather(request, user, wanted, gathered)
         missed = []
         for row in map(_row_of, gathered.items):
             if row.timestamp is not None and row.key != ERROR:

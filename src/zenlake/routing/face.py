@@ -266,6 +266,8 @@ class Face:
         self.entities: int = 0
         self.asked: dict[int, PendingQuery] = {}
         self.questions: int = 0
+        #: What its queries say of who asks (`keys/asker`), since the first that has to.
+        self.asker: str = ""
         #: By kind: what it was told (key → our id, and the information told).
         self.announced: list[dict[str, int]] = [{}, {}, {}]
         self.announced_info: dict[str, int] = {}

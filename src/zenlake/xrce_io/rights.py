@@ -6,6 +6,7 @@ devices are one neighbour, of the user that the configuration names.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 
 from zenlake.routing.policy.messages import KINDS
@@ -30,6 +31,7 @@ class DeviceRights:
     ) -> None:
         self._rights = SubjectRights(Subject(username=username or None), policy)
         self._denied = denied
+        self._asker = secrets.token_hex(8)
         #: How many messages were stopped.
         self.stopped = 0
 
@@ -43,5 +45,8 @@ class DeviceRights:
         return False
 
     def restricted(self, key: str, parameters: str) -> str:
-        """The parameters of a question, with the keys that may be in its answer if not all may."""
-        return self._rights.restricted(key, parameters)
+        """Return the parameters of a query, with its asker and the keys that may be in its answer.
+
+        All devices are one asker.
+        """
+        return self._rights.restricted(key, parameters, self._asker)

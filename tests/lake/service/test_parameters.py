@@ -65,6 +65,7 @@ _raw       -        -       -    -         -            -           -           
 _download  -        -       -    -         -            -           -            -            -        - -
 _cut       -        -       -    -         -            -           -            -            -        - -
 _readable  -        -       +    +         +            +           +            -            +        - -
+_asker     +        +       +    +         +            +           +            +            +        + -
 """  # noqa: E501
 HEAD, *ROWS = [line.split() for line in PAGE.strip().splitlines()]
 MARKS = [

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from zenlake.clock.zid import ZenohId
+from zenlake.keys.asker import with_asker
 from zenlake.keys.readable import ReadableKeys, asks_of_many
 from zenlake.node.core import Core
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.policy.gate import PolicyGate
 from zenlake.routing.policy.messages import KINDS, PUT, REPLY, PolicyVerdict, kinds_of_query
 from zenlake.routing.policy.subject import Subject
+from zenlake.routing.regions import ROUTER
 from zenlake.transport.handshake import Terms
 from zenlake.wire.codec_declare import (
     DeclareFinal,
@@ -46,6 +48,9 @@ class LinkIdentity:
         self.interfaces: tuple[str, ...] = interfaces
         self.certificates: tuple[str, ...] = certificates
 
+
+#: Random bytes in the name of an asker.
+ASKER_BYTES: Final = 8
 
 #: Of a link that knows nothing.
 NO_IDENTITY: Final = LinkIdentity((), ())
@@ -118,6 +123,22 @@ def restrict(face: Face, message: Request, readable: ReadableKeys) -> None:
         key = key_of(face, message)
         if key is not None and asks_of_many(key, body.parameters):
             body.parameters = readable.restrict(body.parameters)
+
+
+def name_asker(node: Core, face: Face, message: Request) -> None:
+    """Have a query of a neighbour of this router name its asker, if turns may depend on it.
+
+    A router is believed: it named the asker already, or could not.
+    """
+    body = message.body
+    if node.mode != ROUTER or face.role == ROUTER or not isinstance(body, Query):
+        return
+    key = key_of(face, message)
+    if key is None or not (key.startswith("@") or "_" in body.parameters):
+        return
+    if not face.asker:
+        face.asker = node.chance(ASKER_BYTES).hex()
+    body.parameters = with_asker(key, body.parameters, face.asker)
 
 
 def key_of(face: Face, message: Message) -> str | None:

@@ -13,6 +13,7 @@ from zenlake.node.sessions.admission import (
     NO_IDENTITY,
     LinkIdentity,
     admitted,
+    name_asker,
     reporter,
     restrict,
     subject_of,
@@ -234,6 +235,7 @@ class Neighbour(Listener):
             interceptors = self.interceptors
             if interceptors is not None and interceptors.readable is not None:
                 restrict(face, message, interceptors.readable)
+            name_asker(node, face, message)
             node.queries.request(face, message, node.now)
             node.wake_by(node.now + node.queries.patience(message))
         elif isinstance(message, Declare):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from zenlake.keys.asker import with_asker
 from zenlake.keys.readable import ALL_KEYS, ReadableKeys, asks_of_many
 from zenlake.keys.rights import ALL_RIGHTS, Rights
 from zenlake.routing.policy.access import Access
@@ -74,9 +75,12 @@ class SubjectRights:
             return "access control is not enabled"
         return access.explain(flow, kind, key).sentence()
 
-    def restricted(self, key: str, parameters: str) -> str:
-        """The parameters of a question, with the keys that may be in its answer if not all may."""
+    def restricted(self, key: str, parameters: str, asker: str) -> str:
+        """Return the parameters of a query as the router of a neighbour would pass them on.
+
+        They name the `asker`, and the keys that may be in the answer if not all may.
+        """
         readable = self._rules().readable
-        if readable.unrestricted or not asks_of_many(key, parameters):
-            return parameters
-        return readable.restrict(parameters)
+        if not readable.unrestricted and asks_of_many(key, parameters):
+            parameters = readable.restrict(parameters)
+        return with_asker(key, parameters, asker)
