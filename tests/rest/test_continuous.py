@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,12 +58,9 @@ def test_what_is_no_definition_is_told_so(body: bytes, encoding: str | None, why
 
 def test_they_reach_the_lake_of_the_folder_and_what_it_says_comes_back(tmp_path: Path) -> None:
     heard: list[dict[str, Any]] = []
-    held = threading.Event()
 
     def continuous(request: dict[str, Any], visitor: LocalCaller) -> None:
         heard.append(request)
-        if request["name"] == "slow":
-            held.wait(20)
         if request["name"] == "bad":
             raise LocalError("there is 'bad' already")
         visitor.fact({"name": request["name"], "state": "running"})
@@ -91,21 +89,76 @@ def test_they_reach_the_lake_of_the_folder_and_what_it_says_comes_back(tmp_path:
             assert {router_of(one) for one in heard} == {str(bus.zid())}
             foreign = {"origin": "https://evil.example"}
             assert web.delete("/@lake/views/busy", headers=foreign).status_code == 403
-            waiting = [
-                threading.Thread(target=web.delete, args=("/@lake/views/slow",))
-                for _ in range(AT_ONCE)
-            ]
-            for one in waiting:
-                one.start()
-            until(lambda: len(heard) == 3 + AT_ONCE, "the lake hears of all")
-            busy = web.delete("/@lake/views/slow")
-            assert (busy.status_code, busy.headers["retry-after"]) == (503, "1")
-            held.set()
-            for one in waiting:
-                one.join()
         finally:
-            held.set()
             door.close()
+
+
+@pytest.mark.parametrize("with_users", [True, False])
+def test_one_whose_requests_are_slow_leaves_a_place_for_another(
+    tmp_path: Path, with_users: bool
+) -> None:
+    tokens = tmp_path / "tokens"
+    words = {"ada": "0123456789abcdef", "bob": "fedcba9876543210"}
+    tokens.write_text("".join(f"{user}:{word}\n" for user, word in words.items()))
+    tokens.chmod(0o600)
+    heard: list[str] = []
+    go = threading.Event()
+
+    def continuous(request: dict[str, Any], visitor: LocalCaller) -> None:
+        heard.append(request["name"])
+        if request["name"] == "slow":
+            assert go.wait(60)
+        visitor.fact({})
+
+    door = LocalServer(tmp_path)
+    door.handle("continuous", continuous)
+    asked = {"tokens_file": str(tokens)} if with_users else {}
+    with ExitStack() as closing:
+        closing.callback(door.close)
+        closing.callback(go.set)
+        bus = closing.enter_context(router(plugins(lake=str(tmp_path), **asked)))
+
+        def client(address: str, user: str) -> httpx.Client:
+            made = httpx.Client(
+                base_url=url_of(bus),
+                timeout=60,
+                transport=httpx.HTTPTransport(local_address=address),
+            )
+            if with_users:
+                made.headers["authorization"] = f"Bearer {words[user]}"
+            return closing.enter_context(made)
+
+        greedy = client("127.0.0.1", "ada")
+        # Users are told apart wherever they come from, and addresses where there are no users.
+        again = client("127.0.0.2" if with_users else "127.0.0.1", "ada")
+        other = client("127.0.0.1" if with_users else "127.0.0.2", "bob")
+        waiting: list[threading.Thread] = []
+
+        def begin(web: httpx.Client) -> None:
+            before = len(heard)
+            put = partial(web.put, "/@lake/views/slow", content=SQL)
+            waiting.append(threading.Thread(target=put))
+            waiting[-1].start()
+            until(lambda: len(heard) > before, "the lake hears of it")
+
+        share = AT_ONCE - AT_ONCE // 4
+        for _ in range(share):
+            begin(greedy)
+        for web in (greedy, again):
+            busy = web.put("/@lake/views/busy", content=SQL)
+            assert (busy.status_code, busy.headers["retry-after"]) == (503, "1")
+            assert busy.text == f"the lake works on {share} requests of yours; try again\n"
+        assert other.put("/@lake/views/quick", content=SQL).status_code == 200
+        assert other.delete("/@lake/views/quick").status_code == 200
+        assert heard[share:] == ["quick", "quick"]
+        begin(other)
+        full = other.put("/@lake/views/busy", content=SQL)
+        assert (full.status_code, full.text) == (
+            503, f"the lake works on {AT_ONCE} requests; try again\n"
+        )  # fmt: skip
+        go.set()
+        for thread in waiting:
+            thread.join()
 
 
 def test_a_user_needs_the_right_to_put_that_key(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Places or bytes that clients share: a total, and the part of it that one address may hold.
+"""Places or bytes that clients share: a total, and the part of it that one of them may hold.
+
+A holder is an address, or, where a service says so, a user.
 
 One address holds at most three quarters, so that others always find room. Clients behind one proxy
 are one address. An IPv6 client can use any address of its network: there the first 64 bits count.

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 from zenlake.errors import LocalError
+from zenlake.http.shares import Shares
 from zenlake.http.users import User
 from zenlake.keys.rights import Rights
 from zenlake.lake_client import ask
@@ -35,7 +36,10 @@ ROOTS: Final = {"@lake/views/": "view", "@lake/alerts/": "alert"}
 LONGEST: Final = 1 << 16
 """Bytes of a definition."""
 AT_ONCE: Final = 4
-"""Requests that the lake works on; it takes seconds to start a question, and each has a thread."""
+"""Requests that the lake works on; it takes seconds to start a question, and each has a thread.
+
+One user, or one address where there are no users, has three of them.
+"""
 
 Ask = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 
@@ -88,35 +92,42 @@ class ContinuousByHttp:
         """`folder`: None if there is no lake beside this node, `zid` names the node."""
         self._folder = folder
         self._zid = zid
-        self._busy = 0
+        self._places = Shares(AT_ONCE)
 
     async def create(
-        self, key: str, body: bytes, encoding: Encoding | str | None, user: User
+        self, key: str, body: bytes, encoding: Encoding | str | None, user: User, address: str
     ) -> dict[str, Any]:
-        """Make a view or an alert; what it is and how it is. Raises `Denied`."""
+        """Make a view or an alert; what it is and how it is. Raises `Denied`.
+
+        `address`: where the request came from.
+        """
         user.demand(INGRESS, PUT, key)
         request = definition_of(key, body, encoding)
         user.demand(INGRESS, PUT, _published(key))
-        return await self._ask(request, user)
+        return await self._ask(request, user, address)
 
-    async def drop(self, key: str, user: User) -> dict[str, Any]:
+    async def drop(self, key: str, user: User, address: str) -> dict[str, Any]:
         """Take one away, with its table. Raises `Denied`."""
         user.demand(INGRESS, DELETE, key)
-        return await self._ask({"action": "drop", **_named(key)}, user)
+        return await self._ask({"action": "drop", **_named(key)}, user, address)
 
-    async def _ask(self, definition: Mapping[str, Any], user: User) -> dict[str, Any]:
+    async def _ask(self, definition: Mapping[str, Any], user: User, address: str) -> dict[str, Any]:
         request = {
             **definition,
             "router": self._zid,
             "as": told_of_user(user.name, user.rights),
         }
-        if self._busy >= AT_ONCE:
-            raise RequestRefused(503, f"the lake works on {self._busy} requests; try again")
-        self._busy += 1
+        places, holder = self._places, user.asker(address)
+        why = places.refusal(holder)
+        if why:
+            number = places.taken if why == "all" else places.most_of_one
+            whose = "" if why == "all" else " of yours"
+            raise RequestRefused(503, f"the lake works on {number} requests{whose}; try again")
+        places.take(holder)
         try:
             reply = await asyncio.to_thread(self._asked, {"do": "continuous", **request})
         finally:
-            self._busy -= 1
+            places.give_back(holder)
         if reply is None:
             raise RequestRefused(503, "no lake runs beside this node: `zenlake up` starts one")
         return reply

@@ -91,7 +91,8 @@ class Keys:
             key = key_of(_target(request)[0], self._zid)
             with self._places.place(request):
                 if is_continuous(key):
-                    return JSONResponse(await self._continuous.drop(key, user))
+                    dropped = await self._continuous.drop(key, user, address_of(request))
+                    return JSONResponse(dropped)
                 user.demand(INGRESS, DELETE, key)
                 await self._session.delete(key)
                 return Response()
@@ -106,13 +107,15 @@ class Keys:
         user.demand(INGRESS, PUT, key)
         async with body_of(request, self._settings.max_body, self._memory) as body:
             with self._places.place(request):
-                return await self._put_body(key, query, body, encoding, user)
+                if is_continuous(key):
+                    address = address_of(request)
+                    made = await self._continuous.create(key, body, encoding, user, address)
+                    return JSONResponse(made)
+                return await self._put_body(key, query, body, encoding)
 
     async def _put_body(
-        self, key: str, query: bytes, body: bytes, encoding: Encoding | None, user: User
+        self, key: str, query: bytes, body: bytes, encoding: Encoding | None
     ) -> Response:
-        if is_continuous(key):
-            return JSONResponse(await self._continuous.create(key, body, encoding, user))
         name = query.partition(b"=")[0]
         if name == b"_ack_put" and query not in (b"_ack_put=false", b"_ack_put=0"):
             try:
