@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import re
 import struct
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,8 +26,9 @@ from zenlake.expr import (
     parse,
     parse_type,
 )
+from zenlake.expr.closure import SampleFields, compiled
 from zenlake.expr.record import TypeDeclarationError
-from zenlake.expr.tree import like
+from zenlake.expr.tree import MOST_WILD, like
 
 RECORD: dict[str, Any] = {"a": 3, "b": 2.5, "s": "bedroom", "n": {"x": -1}, "l": [7, 8]}
 
@@ -114,6 +117,60 @@ def test_a_tree_reads_back_from_its_own_sql(tree: Node) -> None:
 def test_like_is_a_pattern_over_the_whole_text(pattern: str, text: str) -> None:
     expression = re.escape(pattern).replace("%", ".*").replace("_", ".")
     assert like(text, pattern) is (re.fullmatch(expression, text) is not None)
+
+
+#: Patterns that are worst for those who go back: each is a text of so many characters.
+HOSTILE: dict[str, Callable[[int], str]] = {
+    "a literal that is nearly there everywhere": lambda size: "%" + "a" * size + "b%",
+    "a % at every other place": lambda size: "%a" * (size // 2) + "b",
+    "a % at every other place, and nothing at the end": lambda size: "%a" * (size // 2) + "%b%",
+    "nothing but %": lambda size: "%" * size,
+    "any character at every place": lambda size: "_" * size,
+    "any character everywhere at the beginning": lambda size: "a_" * (size // 2) + "%b",
+    "any character everywhere at the end": lambda size: "b%" + "_a" * (size // 2),
+    "any character once, which is searched for": lambda size: "%_" + "a" * size + "b%",
+    "any character everywhere, which is searched for": lambda size: "%" + "a_" * size + "b%",
+    "searches for any character, again and again": lambda size: "%a_ab" * (size // 5) + "%",
+}
+
+
+def seconds_for(text: str, pattern: str) -> float:
+    """The least processor time of this thread of several looks."""
+
+    def once() -> float:
+        begun = time.thread_time()
+        like(text, pattern)
+        return time.thread_time() - begun
+
+    return min(once() for _ in range(3))
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_pattern_over_no_text_takes_more_than_their_lengths(kind: str) -> None:
+    of = HOSTILE[kind]
+    # Eight times as much of both is 64 times the work where each is walked for each of the other.
+    short, long = 1 << 14, 1 << 17
+    some = seconds_for("a" * short, of(short))
+    assert seconds_for("a" * long, of(long)) < 24 * some + 0.01
+
+
+@pytest.mark.parametrize("size", [MOST_WILD - 2, MOST_WILD * 100])
+def test_a_search_for_any_character_costs_so_much_for_each_of_a_text_and_no_more(size: int) -> None:
+    pattern, text = "%_" + "a" * size + "b%", "a" * (1 << 18)
+    # With a search of eight characters a walk through the text takes some milliseconds.
+    assert seconds_for(text, pattern) < MOST_WILD * seconds_for(text, "%_aaaaaab%")
+    assert like(text, pattern) is (False if size < MOST_WILD else None)
+
+
+def test_a_pattern_that_searches_for_much_with_any_character_is_refused() -> None:
+    fits = "%" + "x" * (MOST_WILD - 1) + "_%"
+    parse(f"s LIKE '{fits}'")
+    with pytest.raises(ExprError, match="129 characters between two % with _ among them"):
+        parse(f"s LIKE '%x{fits[1:]}'")
+    # Both ends of a pattern are not searched for, nor what has no `_`.
+    parse("s LIKE '" + "_" * 300 + "%" + "x" * 300 + "%" + "_" * 300 + "'")
+    # A pattern in a payload cannot be refused: whether a text fits is unknown.
+    assert compiled(parse("a LIKE b"))(SampleFields({"a": "x", "b": f"%x{fits[1:]}"})) is None
 
 
 @given(st.binary(max_size=40))

@@ -55,5 +55,12 @@ def test_who_looks_too_much_looks_no_more_until_time_has_passed() -> None:
 
 def test_a_pattern_cannot_take_long() -> None:
     fields = fields_of("k", True, b'{"text": "' + b"a" * (PAYLOAD_MAX - 20) + b'"}', "")
-    for pattern in ("%" + "a" * 900 + "b%", "%" + "a_" * 400 + "b%", "%a" * 400 + "%b"):
+    wild = "%" + "a_" * 60 + "b%"
+    for pattern in ("%" + "a" * 900 + "b%", wild, "%a" * 400 + "%b"):
         assert not SubscriberFilter(f"text LIKE '{pattern}'").holds(fields)
+    with pytest.raises(FilterNotAsked, match="at most 128"):
+        SubscriberFilter(f"text LIKE '{wild[:-1]}{wild[1:]}'")
+    # A search with `_` is several walks, and so may be a search for what a payload says.
+    plain, costly = SubscriberFilter("text LIKE '%a_%'"), SubscriberFilter(f"text LIKE '{wild}'")
+    assert (plain.weight, costly.weight) == (2, 5)
+    assert SubscriberFilter("NOT (text LIKE other OR a LIKE 'b_')").weight == 7

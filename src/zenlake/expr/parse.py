@@ -20,6 +20,7 @@ from zenlake.errors import SelectorError
 from zenlake.expr.tree import (
     FUNCTIONS,
     INSTANT,
+    MOST_WILD,
     NUMBER,
     And,
     Arithmetic,
@@ -38,6 +39,7 @@ from zenlake.expr.tree import (
     Parameter,
     Term,
     Unsupported,
+    most_wild_of,
 )
 from zenlake.keys.time_range import Instant as Fixed
 from zenlake.keys.time_range import Now, moment_of
@@ -212,6 +214,11 @@ class _Parser:
             )
         if word != "LIKE":
             left, right = self._alike(left, right)
+        elif (wild := most_wild_of(right)) > MOST_WILD:
+            raise ExprError(
+                f"LIKE {right.sql()[:40]}…: {wild} characters between two % with _ among them, "
+                f"which is any character: at most {MOST_WILD}"
+            )
         return Comparison(left, "<>" if word == "!=" else word, right)
 
     def _in(self, left: Term, negated: bool) -> Node:

@@ -302,6 +302,18 @@ def terms_of(node: Node | Term) -> Iterator[Term]:
         yield from terms_of(one)
 
 
+def patterns_of(node: Node) -> Iterator[Term]:
+    """Yield the pattern of every LIKE in a condition."""
+    match node:
+        case Comparison(operator="LIKE", right=pattern):
+            yield pattern
+        case Not():
+            yield from patterns_of(node.node)
+        case And() | Or():
+            for one in node.nodes:
+                yield from patterns_of(one)
+
+
 def fields_of(node: Node | Term) -> frozenset[str]:
     """The names of all fields that a condition is about."""
     return frozenset(term.name for term in terms_of(node) if isinstance(term, Field))
@@ -336,46 +348,65 @@ def starts_with(term: Term, prefix: str) -> Node:
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
-def like(text: str, pattern: str) -> bool:
-    """Whether the whole text fits: `%` is any run of characters, `_` is one.
+MOST_WILD: Final = 128
+"""Characters of a pattern that are searched for with `_` among them.
 
-    Walked without going back, so that no pattern takes long.
+Each of them may cost a look at each character of a text.
+"""
+
+
+def wild_of(pattern: str) -> int:
+    """Return how many characters of a pattern are searched for with `_` among them."""
+    return sum(len(run) for run in pattern.split("%")[1:-1] if "_" in run)
+
+
+def most_wild_of(pattern: Term) -> int:
+    """Return how many these may be in the pattern that a term gives."""
+    if isinstance(pattern, Literal):
+        return wild_of(pattern.value) if isinstance(pattern.value, str) else 0
+    return MOST_WILD
+
+
+def like(text: str, pattern: str) -> bool | None:
+    """Return True if the whole text fits: `%` is any run of characters, `_` is one.
+
+    None, for unknown, if more than `MOST_WILD` characters are to be searched for with `_` among
+    them. The text is walked without going back, so that no pattern takes long.
     """
-    first, *others = _runs(pattern)
+    first, *others = pattern.split("%")
     if not others:
-        return len(text) == first.size and first.find(text, 0, len(text)) == 0
+        return len(text) == len(first) and _is_at(first, text, 0)
     *middle, last = others
-    place, end = first.size, len(text) - last.size
-    if end < place or first.find(text, 0, place) != 0:
+    if "_" in pattern and wild_of(pattern) > MOST_WILD:
+        return None
+    place, end = len(first), len(text) - len(last)
+    if end < place or not _is_at(first, text, 0):
         return False
     for run in middle:
-        at = run.find(text, place, end)
+        at = _find(run, text, place, end)
         if at < 0:
             return False
-        place = at + run.size
-    return last.find(text, end, len(text)) == end
+        place = at + len(run)
+    return _is_at(last, text, end)
 
 
-class _Run:
-    """Characters between two `%`, some of which may be any."""
+def _is_at(run: str, text: str, place: int) -> bool:
+    """Return True if a run between two `%` stands at a place in a text that has room for it."""
+    for piece in run.split("_"):
+        if not text.startswith(piece, place):
+            return False
+        place += len(piece) + 1
+    return True
 
-    __slots__ = ("_any", "_literal", "size")
 
-    def __init__(self, run: str) -> None:
-        self.size = len(run)
-        self._literal = run
-        self._any = None
-        if "_" in run:
-            self._any = re.compile(".".join(map(re.escape, run.split("_"))), re.DOTALL)
-
-    def find(self, text: str, start: int, end: int) -> int:
-        """Where it first is, within this part of a text; -1: nowhere."""
-        if self._any is None:
-            return text.find(self._literal, start, end)
-        match = self._any.search(text, start, end)
-        return -1 if match is None else match.start()
+def _find(run: str, text: str, start: int, end: int) -> int:
+    """Return where a run between two `%` is first, within this part of a text; -1: nowhere."""
+    if "_" not in run:
+        return text.find(run, start, end)
+    match = _searched(run).search(text, start, end)
+    return -1 if match is None else match.start()
 
 
 @lru_cache(maxsize=256)
-def _runs(pattern: str) -> tuple[_Run, ...]:
-    return tuple(map(_Run, pattern.split("%")))
+def _searched(run: str) -> re.Pattern[str]:
+    return re.compile(".".join(map(re.escape, run.split("_"))), re.DOTALL)
