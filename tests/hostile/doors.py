@@ -7,6 +7,8 @@ nothing had happened.
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,6 +16,7 @@ from itertools import count
 from typing import Any, Protocol
 
 import httpx
+import pyarrow.parquet as pq
 
 import zenlake
 from tests.remote.wsclient import AttentiveWebSocket
@@ -176,6 +179,15 @@ class Rest:
                 if any(key.endswith("/mark") for key in heard):
                     break
         return heard
+
+    def download(self, selector: str, form: str) -> set[str]:
+        """The keys in a file of this form."""
+        answer = self.web.get(f"/{selector}?_download={form}")
+        if answer.status_code != 200:
+            return set()
+        if form == "csv":
+            return {row["key"] for row in csv.DictReader(io.StringIO(answer.text))}
+        return set(pq.read_table(io.BytesIO(answer.content)).column("key").to_pylist())
 
     def page(self, path: str) -> bool:
         return self.web.get(path).status_code == 200

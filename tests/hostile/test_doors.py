@@ -40,18 +40,25 @@ EVERYTHING = [
     "liveliness_token", "liveliness_query", "declare_liveliness_subscriber",
 ]  # fmt: skip
 #: `**` does not reach chunks with an `@`: only a case's own subscriber listens below `@match`.
-ANY = ["**", "@/**", "@match/**", "@lake/**"]
-#: Everybody may ask SQL; of which rows it tells them is another matter.
-MARKS = ["mark/**", "stored/mark/**", "@match/mark/**", "z18/**", "@lake/sql"]
+ANY = ["**", "@/**", "@match/**", "@lake/**", "@journal/**", "**/@replay/control"]
+#: Everybody may ask SQL and journals; of which rows they tell them is another matter.
+MARKS = [
+    "mark/**", "mark/*/@replay/control", "stored/mark/**", "@match/mark/**", "z18/**", "@lake/sql",
+    "@journal/**",
+]  # fmt: skip
 SECRET = [
-    "secret/**", "stored/secret/**", "@match/secret/**", "@/**", "@lake/views/secret$*",
-    "view/secret$*/**",
+    "secret/**", "stored/secret/**", "past/secret/**", "@match/secret/**", "@/**",
+    "@lake/views/secret$*", "view/secret$*/**", "secret/*/@replay/control",
 ]  # fmt: skip
 SOME = [
-    "open/some/**", "stored/some/**", "@match/some/**", "@lake/views/some$*", "view/some$*/**",
+    "open/some/**", "stored/some/**", "past/some/**", "@match/some/**", "@lake/views/some$*",
+    "view/some$*/**", "open/some/*/@replay/control",
 ]  # fmt: skip
 #: The same without the marks: they tell when a stream has shown all there was.
-SHOWN = ["secret/*/value", "secret/*/error", "stored/secret/**", "@match/secret/**", "@/**"]
+SHOWN = [
+    "secret/*/value", "secret/*/error", "stored/secret/**", "past/secret/**", "@match/secret/**",
+    "@/**",
+]  # fmt: skip
 #: By user: what is allowed; what is denied, in which flows, and of which messages.
 USERS: dict[str, tuple[list[str], list[str], list[str], list[str]]] = {
     "root": (ANY, [], [], EVERYTHING),
@@ -65,6 +72,11 @@ USERS: dict[str, tuple[list[str], list[str], list[str], list[str]]] = {
     "lonely": (ANY, SHOWN, ["egress"], ["liveliness_token"]),
     "present": (ANY, ["past/**"], ["ingress"], ["query"]),
     "blind": (ANY, SHOWN, ["egress"], ["put", "delete", "reply"]),
+    "silent": (ANY, SECRET, ["ingress", "egress"], ["query"]),
+    "absent": (ANY, SECRET, ["ingress", "egress"], ["declare_subscriber"]),
+    "idle": (ANY, SECRET, ["ingress"], ["declare_queryable"]),
+    "careless": (ANY, SECRET, ["ingress"], ["liveliness_query"]),
+    "drowsy": (ANY, SECRET, ["ingress"], ["declare_liveliness_subscriber"]),
 }
 
 
@@ -112,8 +124,13 @@ RIGHTS = {
     "replies denied": ("unheard", "secret"),
     "tokens denied": ("lonely", "secret"),
     "values denied": ("blind", "secret"),
+    "queries denied": ("silent", "secret"),
+    "subscribers denied": ("absent", "secret"),
+    "queryables denied": ("idle", "secret"),
+    "questions who lives denied": ("careless", "secret"),
+    "hearing who lives denied": ("drowsy", "secret"),
 }
-#: Whether a verb has an effect, for each right in the order above.
+#: Whether a verb has an effect, for each right in the order above, but for the last of them.
 TABLE = {
     #                     all rul oth def wit bes ing egr rep tok val
     "put":               "yes no  yes no  yes no  no  yes yes yes yes",
@@ -129,6 +146,11 @@ TABLE = {
     "get by a querier":  "yes no  yes no  yes no  no  no  yes yes no",
     "see rows by SQL":   "yes no  yes no  yes no  no  no  yes yes no",
     "get widely":        "yes no  yes no  no  no  yes no  yes yes no",
+    "ask for the past":  "yes no  yes no  yes no  no  no  yes yes no",
+    "see an aggregate":  "yes no  yes no  yes no  no  no  yes yes no",
+    "read a journal":    "yes no  yes no  yes no  no  no  yes yes no",
+    "download CSV":      "yes no  yes no  yes no  no  no  yes yes no",
+    "download Parquet":  "yes no  yes no  yes no  no  no  yes yes no",
     "get an error":      "yes no  yes no  yes no  no  no  yes yes no",
     "answer":            "yes no  yes no  yes no  no  no  no  yes yes",
     "answer an error":   "yes no  yes no  yes no  no  no  no  yes yes",
@@ -139,12 +161,28 @@ TABLE = {
     "read the node":     "yes no  no  no  no  no  no  no  yes yes no",
     "change the node":   "yes no  no  no  no  no  no  yes yes yes yes",
     "make a view":       "yes no  yes no  yes no  no  yes yes yes yes",
+    "drop a view":       "yes no  yes no  yes no  no  yes yes yes yes",
+    "control a replay":  "yes no  yes no  yes no  no  yes yes yes yes",
     "view over the bus": "no  no  no  no  no  no  no  no  no  no  no",
     "page /status":      "yes no  no  no  no  no  no  no  yes yes no",
     "page /metrics":     "yes no  no  no  no  no  no  no  yes yes no",
 }  # fmt: skip
-WRITING = ["put", "delete", "put beneath", "delete beneath", "put across", "delete across"]
-HEARING = ["receive", "receive widely", "get", "get widely", "get an error", "see rows by SQL"]
+#: Rights that deny one kind of message and nothing else: the verbs that need it.
+ALONE = {
+    "queries denied": ["get", "get an error", "see rows by SQL", "answer"],
+    "subscribers denied": ["receive", "learn who listens"],
+    "queryables denied": ["answer"],
+    "questions who lives denied": ["ask who lives"],
+    "hearing who lives denied": ["hear who lives"],
+}
+#: Verbs that are tried with those: each needs one kind.
+PLAIN = sorted({verb for verbs in ALONE.values() for verb in verbs})
+WRITING = [
+    "put", "delete", "put beneath", "delete beneath", "put across", "delete across",
+    "control a replay",
+]  # fmt: skip
+ASKING = ["ask for the past", "see an aggregate", "read a journal", "see rows by SQL"]
+HEARING = ["receive", "receive widely", "get", "get widely", "get an error", *ASKING]
 NODE = ["read the node", "change the node"]
 FULL = [
     *WRITING, *HEARING, *NODE, "answer", "answer an error", "declare a token", "ask who lives",
@@ -164,13 +202,16 @@ DOORS = {
         "page /metrics",
         "put acknowledged",
         "make a view",
+        "drop a view",
+        "download CSV",
+        "download Parquet",
     ],
     "mcp": [
         *WRITING,
         "get",
         "get widely",
         "get an error",
-        "see rows by SQL",
+        *ASKING,
         *NODE,
         "view over the bus",
     ],
@@ -182,10 +223,13 @@ CASES = [
     for door, verbs in DOORS.items()
     for verb in verbs
     for right in RIGHTS
+    if right not in ALONE or verb in PLAIN
 ]
 
 
 def expected(right: str, verb: str) -> bool:
+    if right in ALONE:
+        return verb not in ALONE[right]
     word = TABLE[verb].split()[list(RIGHTS).index(right)]
     return {"yes": True, "no": False}[word]
 
@@ -211,9 +255,10 @@ class World:
     root: zenlake.Session
     closing: ExitStack
     seen: set[tuple[str, str]] = field(default_factory=set)
-    #: What questions in SQL may tell of, by their text; the names of views that were asked for.
+    #: What answers may tell of, by the question: its text in SQL, or its key.
     readable: dict[str, ReadableKeys] = field(default_factory=dict)
-    views: set[str] = field(default_factory=set)
+    #: The requests for views that came, by their action and name.
+    views: set[tuple[str, str]] = field(default_factory=set)
     doors: dict[tuple[str, str], Any] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
 
@@ -311,8 +356,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 readable = ReadableKeys.in_parameters(parameters)
                 made.readable[str(parameters.get("_sql"))] = readable
 
+        def asked_many(query: zenlake.Query) -> None:
+            with query:
+                readable = ReadableKeys.in_parameters(Parameters(str(query.parameters)))
+                made.readable[str(query.key_expr)] = readable
+
         def asked_view(request: dict[str, Any], caller: LocalCaller) -> None:
-            made.views.add(request["name"])
+            made.views.add((request["action"], request["name"]))
             caller.fact({})
 
         # As a lake is asked, on the bus and by the router beside it.
@@ -321,7 +371,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         server.handle("continuous", asked_view)
         with (
             root.declare_subscriber("**", seen),
+            root.declare_subscriber("**/@replay/control", seen),
             root.declare_queryable("@lake/sql", asked_sql),
+            root.declare_queryable("@journal/**", asked_many),
+            root.declare_queryable("**/aggregate", asked_many),
             root.declare_queryable("**/value", answer),
             root.declare_queryable("**/error", refuse),
         ):
@@ -413,17 +466,56 @@ class Try:
     def make_a_view(self) -> bool:
         name = f"{self._area}-{self.number}"
         self.door.put(f"@lake/views/{name}", b"SELECT 1")
-        return name in self.world.views
+        return ("create", name) in self.world.views
+
+    def drop_a_view(self) -> bool:
+        name = f"{self._area}-{self.number}"
+        self.door.delete(f"@lake/views/{name}")
+        return ("drop", name) in self.world.views
 
     def view_over_the_bus(self) -> bool:
         made = self.make_a_view()
         self.settle()
-        return made or f"{self._area}-{self.number}" in self.world.views
+        return made or ("create", f"{self._area}-{self.number}") in self.world.views
 
     def see_rows_by_SQL(self) -> bool:
         question = f"SELECT {self.number}"
         self.door.get(f"@lake/sql?_sql={question}")
-        return self.world.readable[question].lets(self.key)
+        return self._tells(question)
+
+    def see_an_aggregate(self) -> bool:
+        asked = f"{self.space}/{self.number}/aggregate"
+        self.door.get(f"{asked}?_agg=count()")
+        return self._tells(asked)
+
+    def read_a_journal(self) -> bool:
+        asked = f"@journal/{self.number}/rows/0"
+        self.door.get(asked)
+        return self._tells(asked)
+
+    def _tells(self, question: str) -> bool:
+        """Whether a question came, and its answer may tell of the key."""
+        readable = self.world.readable.get(question)
+        return readable is not None and readable.lets(self.key)
+
+    def ask_for_the_past(self) -> bool:
+        key, root = f"past/{self._area}/{self.number}/value", self.world.root
+        root.put(key, b"before")
+        until(lambda: list(root.get(key)), "the storage has no value")
+        return key in self.door.get(f"past/{self._area}/{self.number}/*?_time=[now(-1h)..]")
+
+    def download_CSV(self) -> bool:
+        return self.key in self.door.download(self.key, "csv")
+
+    def download_Parquet(self) -> bool:
+        return self.key in self.door.download(self.key, "parquet")
+
+    def control_a_replay(self) -> bool:
+        key = f"{self.space}/{self.number}/@replay/control"
+        self.door.put(key, b"pause")
+        # Another subscriber hears it than hears marks at plain keys.
+        self.world.done(self.door, f"mark/{self.number}/@replay/control")
+        return ("put", key) in self.world.seen
 
     def receive(self) -> bool:
         return self._received(f"{self.space}/{self.number}/*")
