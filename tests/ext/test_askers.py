@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 import zenoh
+import zenoh.ext
 
 import zenlake
 from tests.api.sessions import connected, listening, where
@@ -164,9 +165,10 @@ def test_an_address_is_one_asker_over_http_and_websockets(world: World) -> None:
     asked = f"{KEY}?_sql=QUICK"
     socket = Sockets(url_of(world.router).replace("http:", "ws:"), "/@ws", "", "")
     world.closing.callback(socket.close)
-    with world.greed(lambda number: page(world.web("127.0.0.2"), SLOW)):
+    elsewhere, here = world.web("127.0.0.2"), world.web("127.0.0.1")
+    with world.greed(lambda number: page(elsewhere, SLOW)):
         assert socket.get(asked) == {KEY}
-    with world.greed(lambda number: page(world.web("127.0.0.1"), SLOW)):
+    with world.greed(lambda number: page(here, SLOW)):
         # An error is given under what was asked.
         assert socket.get(asked) == {asked}
         assert socket.get(f"{KEY}?_asker=forged") == {f"{KEY}?_asker=forged"}
@@ -186,3 +188,47 @@ def test_one_user_that_asks_much_over_http_keeps_no_other_user_waiting(tmp_path:
             assert page(bob) == 1
             elsewhere = world.web("127.0.0.2", headers={"authorization": f"Bearer {words['ada']}"})
             assert "too many queries wait" in str(elsewhere.get(f"/{KEY}").json())
+
+
+def test_applications_of_eclipse_are_asked_what_was_asked(world: World) -> None:
+    one, other = world.eclipse(), world.eclipse()
+    asked: list[str] = []
+
+    def reply(query: zenoh.Query) -> None:
+        with query:
+            asked.append(str(query.parameters))
+            query.reply("robot/1", b"1")
+
+    span = "_time=[now(-1h)..]"
+    with other.declare_queryable("robot/1", reply):
+        for parameters in ("", "speed=3;x", "_max=1;_sn=1..2", f"{span};x=1"):
+            assert answer(one, f"robot/1?{parameters}") == b"1"
+    *plain, past = asked
+    assert plain == ["", "speed=3;x", "_max=1;_sn=1..2"]
+    assert past.startswith("_asker=")
+    assert past.endswith(f";{span};x=1")
+
+
+def test_a_cache_of_eclipse_gives_what_is_not_too_old(world: World) -> None:
+    one, other = world.eclipse(), world.eclipse()
+    publisher = zenoh.ext.declare_advanced_publisher(
+        other,
+        "cached/1",
+        cache=zenoh.ext.CacheConfig(max_samples=10),
+        sample_miss_detection=zenoh.ext.MissDetectionConfig(
+            heartbeat=None, sporadic_heartbeat=None
+        ),
+        publisher_detection=True,
+    )
+    with publisher:
+        publisher.put(b"before")
+        history = zenoh.ext.HistoryConfig(detect_late_publishers=True, max_age=600.0)
+        heard: list[bytes] = []
+        subscriber = zenoh.ext.declare_advanced_subscriber(
+            one,
+            "cached/1",
+            lambda sample: heard.append(sample.payload.to_bytes()),
+            history=history,
+        )
+        with subscriber:
+            until(lambda: heard == [b"before"])
