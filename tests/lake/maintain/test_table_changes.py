@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lake.ingest.test_found_tables import fill, found, put
+from tests.lake.ingest.test_found_tables import AUTOMATIC, fill, found, put
 from tests.lake.journals import Here, rows_of, write
 from zenlake.errors import ConfigError, LocalError
 from zenlake.lake import Pipeline, read_config
@@ -146,6 +146,46 @@ def test_the_keys_of_a_removed_table_make_no_new_one(folders: tuple[Path, Path])
     write(journal, [put("robot/1/fault", {"code": 2}), put("robot/2/fault", {"code": 3})])
     fill(lake, journal)
     assert "fault" not in found(lake)
+
+
+def test_a_removal_that_was_cut_off_is_finished_later(folders: tuple[Path, Path]) -> None:
+    lake, journal = folders
+    write(journal, [put("robot/1/fault", {"code": 1})])
+    fill(lake, journal)
+    do = changes(lake)
+    TableStore(LakeLocation(lake)).remove("fault")
+    assert "fault" in found(lake)
+    do.finish(Here())
+    assert found(lake) == {"pose"}
+
+
+def test_keys_from_before_there_were_families_get_their_tables_once(
+    folders: tuple[Path, Path],
+) -> None:
+    lake, journal = folders
+    write(journal, [put("robot/1/camera", b"\xff\xd8")])
+    fill(lake, journal, CONFIGURED)
+    do, store = changes(lake), TableStore(LakeLocation(lake))
+    assert do.adopt(store, Here()) == ["temp"]
+    assert len(rows_of(lake, "temp")) == 3
+    do.remove("temp", Here())
+    assert do.adopt(store, Here()) == []
+    assert found(lake) == {"pose"}
+
+
+def test_keys_that_wait_for_a_table_keep_the_journal(folders: tuple[Path, Path]) -> None:
+    lake, journal = folders
+    pipeline = Pipeline(str(lake), str(journal), Here(), AUTOMATIC)
+    while pipeline.step().behind or pipeline.settle(0.0):
+        pass
+    before = pipeline.committed()
+    write(journal, [put("garden/1/soil", {"wet": n}) for n in range(4)])
+    pipeline.step(1.0)
+    assert (pipeline.behind(), pipeline.committed()) == (0, before)
+    while pipeline.step(4.0).behind:
+        pass
+    pipeline.fold(4.0, all=True)
+    assert sum(pipeline.committed()) == sum(before) + 4
 
 
 def test_suggestions_say_why_each_chunk_varies(folders: tuple[Path, Path]) -> None:

@@ -21,7 +21,7 @@ from zenlake.keys import KeyFormat
 from zenlake.keys.matching import includes
 from zenlake.lake.decode.config_file import read_table_entry
 from zenlake.lake.model.config import LakeConfig
-from zenlake.lake.model.key_families import FamilyFinder, KeyFamily, Positions, Refusal
+from zenlake.lake.model.key_families import FamilyFinder, KeyFamily, Positions, Refusal, earliest
 from zenlake.lake.model.typed_table import TypedTable
 from zenlake.lake.table.location import LakeLocation
 
@@ -30,6 +30,7 @@ __all__ = ["FoundTables", "StoredTable", "TableStore", "key_tables"]
 log = logging.getLogger("zenlake.lake")
 
 FOLDER: Final = ".tables"
+BEGUN: Final = "begun"
 WAITING: Final = "waiting"
 """The keys that wait for their siblings, over a restart too."""
 PATIENCE_SECONDS: Final = 60.0
@@ -127,6 +128,16 @@ class TableStore:
             self.keep_waiting({k: at for k, at in waiting.items() if not includes(expr, k)})
         return gone
 
+    @property
+    def has_begun(self) -> bool:
+        """Return True if all keys of the lake have been looked at for families."""
+        return self._place.exists(BEGUN)
+
+    def begin(self) -> None:
+        """Note that all keys of the lake have been looked at for families."""
+        self._place.make("")
+        self._place.write(BEGUN, b"")
+
     def waiting(self) -> dict[str, dict[str, int]]:
         """Return the keys that waited for their siblings, and from where on each is read."""
         try:
@@ -202,6 +213,11 @@ class FoundTables:
         """How many keys wait for their siblings."""
         with self._lock:
             return len(self._finder.pending)
+
+    def wanted_from(self) -> dict[str, int]:
+        """Return the first offset that a key which waits for a table needs, by partition."""
+        with self._lock:
+            return earliest(self._finder.pending.values())
 
     def since(self, name: str) -> Positions:
         """Return from where on a table is read."""

@@ -53,6 +53,9 @@ log = logging.getLogger("zenlake.lake")
 MADE_OTHERWISE: Final = (QUARANTINED, ROLLUPS, *OBSERVED)
 """Tables that want no offsets of a journal."""
 
+FOREVER: Final = 1 << 62
+"""An offset beyond all others."""
+
 FAR: Final = 1_000_000
 """Offsets that a table may be ahead of its log when a stretch had nothing for it."""
 
@@ -104,6 +107,8 @@ class Pipeline:
         """Typed tables that no configuration names, for families of keys or made by command."""
         if beside is not None:
             self.types, self._ros2, self.found = beside.types, beside._ros2, beside.found
+        if self.found.automatic and not self.samples.version and not self.found.store.has_begun:
+            self.found.store.begin()
         self._found_version = self.found.take(id(self))
         self.specs: list[TypedTable] = [
             *self.config.tables, *self._ros2.found.values(), *self.found.specs.values(),
@@ -380,13 +385,16 @@ class Pipeline:
     def committed(self) -> tuple[int, ...]:
         """Up to where the journal is not needed any more, for each partition.
 
-        `latest` does not count: it is made from `samples`. Tables that stopped do: what they
-        lack is kept for them.
+        `latest` does not count: it is made from `samples`. Tables that stopped do, and so do keys
+        that wait for a table: what they lack is kept for them.
         """
         fed = (*self._fed, self.gaps.table)
         unopened = any(spec.name not in self.typed for spec in self.specs)
+        waiting = self.found.wanted_from()
         return tuple(
-            0 if unopened else min(self._at(table, p) for table in fed)
+            0
+            if unopened
+            else min(*(self._at(table, p) for table in fed), waiting.get(self.app(p), FOREVER))
             for p in range(len(self.ends()))
         )
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from zenlake.keys import KeyFormat
 from zenlake.lake.decode.key_router import KeyRouter
+from zenlake.lake.decode.typed_rows import is_readable
 from zenlake.lake.maintain.rebuild import known_tables
 from zenlake.lake.model.config import LakeConfig
 from zenlake.lake.model.key_families import FamilyFinder, Refusal, why_varies
@@ -18,7 +19,7 @@ from zenlake.lake.table.delta import Table
 from zenlake.lake.table.location import LakeLocation
 from zenlake.ros2.names import parse_key
 
-__all__ = ["Suggestion", "Suggestions", "keys_of", "suggest"]
+__all__ = ["Suggestion", "Suggestions", "keys_of", "readable_keys", "suggest"]
 
 MOST_KEYS: Final = 100_000
 MOST_EXAMPLES: Final = 3
@@ -57,6 +58,18 @@ def keys_of(place: LakeLocation) -> list[str]:
             if len(found) >= MOST_KEYS:
                 break
     return sorted(found)[:MOST_KEYS]
+
+
+def readable_keys(place: LakeLocation) -> list[str]:
+    """Return the keys whose newest values have fields, in bounds."""
+    table = Table.open(place, "latest")
+    found: set[str] = set()
+    for file in () if table is None else table.files():
+        rows = read_table(place / "latest", file.path, ["key", "value", "encoding"])
+        for key, value, encoding in zip(*(column.to_pylist() for column in rows), strict=True):
+            if len(found) < MOST_KEYS and is_readable(value, encoding):
+                found.add(key)
+    return sorted(found)
 
 
 def suggest(place: LakeLocation, config: LakeConfig, keys: Iterable[str]) -> Suggestions:

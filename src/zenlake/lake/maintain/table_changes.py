@@ -15,11 +15,13 @@ from typing import Any, Final, Protocol, final
 from zenlake.config.nearest import nearest
 from zenlake.errors import ConfigError, LocalError
 from zenlake.lake.decode.config_file import read_table_entry
-from zenlake.lake.decode.table_store import StoredTable
+from zenlake.lake.decode.table_description import described_as
+from zenlake.lake.decode.table_store import StoredTable, TableStore
 from zenlake.lake.ingest.quarantine import Quarantine
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.maintain.definition_store import ContinuousQueryStore
 from zenlake.lake.maintain.rebuild import Rebuilt, rebuild
+from zenlake.lake.maintain.suggest import readable_keys, suggest
 from zenlake.lake.model.config import FIXED, LakeConfig
 from zenlake.lake.model.key_families import chunks_of, format_of
 from zenlake.lake.table.delta import CommitConflict, Table
@@ -117,6 +119,29 @@ class TableChanges:
         self._tables.remove(name)
         purge(self._place, name, tasks)
 
+    def adopt(self, store: TableStore, tasks: Tasks) -> list[str]:
+        """Make tables of families of keys that a lake had before tables appeared by themselves.
+
+        Return their names. It is done once; an interrupted one goes on.
+        """
+        if store.has_begun or Table.open(self._place, "latest") is None:
+            return []
+        said = suggest(self._place, self._config, readable_keys(self._place))
+        new = [one for one in said.tables if not one.made]
+        for one in new:
+            stored = StoredTable(one.name, {"format": one.format})
+            self._filled(stored, tasks)
+            self._tables.put(stored)
+        store.begin()
+        return [one.name for one in new]
+
+    def finish(self, tasks: Tasks) -> None:
+        """Finish removals that were cut off: tables that were noted as removed, and are there."""
+        folders = set(self._place.folders()) - {one.name for one in self._config.tables}
+        for name, one in self._tables.all().items():
+            if one.removed and name in folders and _is_of(self._place, name, one):
+                purge(self._place, name, tasks)
+
     def _filled(self, one: StoredTable, tasks: Tasks) -> Rebuilt | None:
         """Fill a table from `samples`; None if nothing was recorded yet."""
         if Table.open(self._place, "samples") is None:
@@ -166,6 +191,12 @@ def purge(place: LakeLocation, name: str, tasks: Tasks) -> None:
                 raise
             log.info("%s; looking again", error)
     place.remove_folder(name)
+
+
+def _is_of(place: LakeLocation, name: str, one: StoredTable) -> bool:
+    """Return True if the folder of a name is that of the table, not of another one made since."""
+    table = Table.open(place, name)
+    return table is not None and table.described == described_as(one.spec)
 
 
 def _entry(name: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,7 @@ __all__ = [
     "Positions",
     "Refusal",
     "chunks_of",
+    "earliest",
     "family_of",
     "format_of",
     "why_varies",
@@ -364,7 +365,7 @@ class FamilyFinder:
             if not fits:
                 self._drop(keys, "keys that no format describes")
                 continue
-            since = _earliest([self._pending[key].since for key in keys])
+            since = earliest([self._pending[key].since for key in keys])
             found.append(KeyFamily(name, form, tuple(sorted(keys)[:MOST_EXAMPLES]), since))
             names.add(name)
             self._families.add(chunks)
@@ -392,12 +393,13 @@ def all_match(form: str, keys: Iterable[str]) -> bool:
     return all(known.matches(key) for key in keys)
 
 
-def _earliest(positions: Iterable[Positions]) -> dict[str, int]:
-    earliest: dict[str, int] = {}
+def earliest(positions: Iterable[Positions]) -> dict[str, int]:
+    """Return the least offset of each partition."""
+    least: dict[str, int] = {}
     for one in positions:
         for name, at in one.items():
-            earliest[name] = min(at, earliest.get(name, at))
-    return earliest
+            least[name] = min(at, least.get(name, at))
+    return least
 
 
 def chunks_of(form: str) -> Chunks | None:

@@ -84,6 +84,7 @@ def serve_lake(
         tables = TableCommands(pipeline.place, pipeline.config, pipeline.found, tasks_on(spark))
         service.handle("table", tables.handle)
         service.handle("suggest", tables.suggest)
+        service.on_status(tables.problems)
         service.add(tables)
         if session is not None:
             from zenlake.lake.service.bus import BusAnswers

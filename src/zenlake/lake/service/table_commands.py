@@ -5,10 +5,11 @@ They come over the lake's socket, as those of views and alerts do.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, Final, final
+from typing import Any, final
 
 from zenlake.errors import LocalError
 from zenlake.lake.decode.table_store import FoundTables
@@ -21,7 +22,7 @@ from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["TableCommands", "perform"]
 
-DO: Final = "table"
+log = logging.getLogger("zenlake.lake")
 
 
 def perform(changes: TableChanges, request: Mapping[str, Any], tasks: Callable[[], Tasks]) -> Any:
@@ -86,6 +87,28 @@ class TableCommands:
         self._changes = TableChanges(place, config, found)
         self._tasks = tasks
         self._turn = threading.Lock()
+        self._found = found
+        self._over = False
+        self._problem = ""
+        self._thread = threading.Thread(target=self._begin, name="zenlake families", daemon=True)
+        self._thread.start()
+
+    def _begin(self) -> None:
+        """Finish what was cut off, and make tables of keys from before there were families."""
+        try:
+            with self._turn:
+                self._changes.finish(self._tasks)
+                if self._found.automatic:
+                    made = self._changes.adopt(self._found.store, self._tasks)
+                    log.info("tables of keys that there were: %s", ", ".join(made) or "none")
+        except Exception as error:  # Spark has ended, or the lake
+            if not self._over:
+                self._problem = f"tables of keys that there were could not be made: {error}"
+                log.warning("%s", self._problem)
+
+    def problems(self) -> tuple[str, ...]:
+        """Return what is wrong, a sentence each."""
+        return (self._problem,) if self._problem else ()
 
     def handle(self, request: dict[str, Any], caller: LocalCaller) -> None:
         """Change a table, or list those that there are."""
@@ -102,5 +125,6 @@ class TableCommands:
 
     def close(self) -> None:
         """Wait for the command that is under way."""
-        if self._turn.acquire(timeout=30.0):
+        self._over = True
+        if self._turn.acquire(timeout=10.0):
             self._turn.release()
