@@ -34,9 +34,10 @@ OTHERS = 0o007
 """The umask of `up` and its parts: other users of the machine may read no file of theirs."""
 
 STARTER = """\
-// What the lake makes of the samples beside the tables that are always there (samples, latest,
-// gaps, quarantine). Each chunk in ${…} becomes a column, and so does each field of the payload.
-// Change it, and start again.
+// Tables appear by themselves for the keys that come, beside those that are always there (samples,
+// latest, gaps, quarantine); `zenlake lake suggest` says which, and why. What is named here wins.
+// Each chunk in ${…} becomes a column, and so does each field of the payload. Change it, and start
+// again.
 {
   // The numbers of these tables by minute and hour: charts of long times read them.
   rollups: true,
