@@ -22,7 +22,8 @@ from zenlake.keys.rights import ALL_RIGHTS, Rights
 from zenlake.lake.model.owner import router_of
 from zenlake.lake.service.local_server import LocalCaller, LocalServer
 from zenlake.remote.fields import RemoteEncoding
-from zenlake.rest.continuous import AT_ONCE, definition_of, is_continuous
+from zenlake.rest.continuous import definition_of, is_continuous
+from zenlake.rest.lake_requests import AT_ONCE
 
 SQL = "SELECT key, count(*) AS n FROM samples GROUP BY key"
 

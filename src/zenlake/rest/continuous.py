@@ -16,17 +16,14 @@ Listing and back-testing are queries, which the lake answers itself.
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, final
 
 from zenlake.errors import LocalError
-from zenlake.http.shares import Shares
 from zenlake.http.users import User
 from zenlake.keys.rights import Rights
-from zenlake.lake_client import ask
-from zenlake.rest.requests import RequestRefused
+from zenlake.rest.lake_requests import LakeRequests
 from zenlake.routing.policy.messages import DELETE, INGRESS, PUT
 from zenlake.values import Encoding
 
@@ -35,13 +32,6 @@ __all__ = ["ContinuousByHttp", "definition_of", "is_continuous", "told_of_user"]
 ROOTS: Final = {"@lake/views/": "view", "@lake/alerts/": "alert"}
 LONGEST: Final = 1 << 16
 """Bytes of a definition."""
-AT_ONCE: Final = 4
-"""Requests that the lake works on; it takes seconds to start a question, and each has a thread.
-
-One user, or one address where there are no users, has three of them.
-"""
-
-Ask = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 
 
 def is_continuous(key: str) -> bool:
@@ -86,13 +76,12 @@ def definition_of(key: str, body: bytes, encoding: Encoding | str | None) -> dic
 
 @final
 class ContinuousByHttp:
-    """Asks the lake of a folder."""
+    """Asks the lake for views and alerts."""
 
-    def __init__(self, folder: str | None, zid: str) -> None:
-        """`folder`: None if there is no lake beside this node, `zid` names the node."""
-        self._folder = folder
+    def __init__(self, lake: LakeRequests, zid: str) -> None:
+        """`zid` names the node."""
+        self._lake = lake
         self._zid = zid
-        self._places = Shares(AT_ONCE)
 
     async def create(
         self, key: str, body: bytes, encoding: Encoding | str | None, user: User, address: str
@@ -113,30 +102,9 @@ class ContinuousByHttp:
 
     async def _ask(self, definition: Mapping[str, Any], user: User, address: str) -> dict[str, Any]:
         request = {
+            "do": "continuous",
             **definition,
             "router": self._zid,
             "as": told_of_user(user.name, user.rights),
         }
-        places, holder = self._places, user.asker(address)
-        why = places.refusal(holder)
-        if why:
-            number = places.taken if why == "all" else places.most_of_one
-            whose = "" if why == "all" else " of yours"
-            raise RequestRefused(503, f"the lake works on {number} requests{whose}; try again")
-        places.take(holder)
-        try:
-            reply = await asyncio.to_thread(self._asked, {"do": "continuous", **request})
-        finally:
-            places.give_back(holder)
-        if reply is None:
-            raise RequestRefused(503, "no lake runs beside this node: `zenlake up` starts one")
-        return reply
-
-    def _asked(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
-        if self._folder is None:
-            return None
-        asking = ask(self._folder, request)
-        if asking is None:
-            return None
-        with asking:
-            return asking.fact()
+        return await self._lake.ask(request, user, address)

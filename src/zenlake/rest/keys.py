@@ -22,6 +22,8 @@ from zenlake.rest.asking import Asked, Form, asked, content_encoding, key_of, se
 from zenlake.rest.bodies import body_of
 from zenlake.rest.continuous import ContinuousByHttp, is_continuous
 from zenlake.rest.gathered import Gathered, gather
+from zenlake.rest.lake_requests import LakeRequests
+from zenlake.rest.lake_tables import TablesByHttp, is_lake_table
 from zenlake.rest.requests import Places, RequestRefused, address_of, no_room
 from zenlake.rest.samples import ERROR, Row, event, html, json_array, raw_headers, row_of
 from zenlake.rest.streams import EventReader, EventStream, Streams
@@ -72,7 +74,9 @@ class Keys:
         self._memory = connections.memory
         self._answers = connections.answers
         self._zid = str(session.zid())
-        self._continuous = ContinuousByHttp(settings.lake, self._zid)
+        lake = LakeRequests(settings.lake)
+        self._continuous = ContinuousByHttp(lake, self._zid)
+        self._tables = TablesByHttp(lake)
         self.streams = Streams(session, settings.stream_queue)
         self._open = Shares(settings.max_streams)
 
@@ -93,6 +97,8 @@ class Keys:
                 if is_continuous(key):
                     dropped = await self._continuous.drop(key, user, address_of(request))
                     return JSONResponse(dropped)
+                if is_lake_table(key):
+                    return JSONResponse(await self._tables.remove(key, user, address_of(request)))
                 user.demand(INGRESS, DELETE, key)
                 await self._session.delete(key)
                 return Response()
@@ -107,10 +113,12 @@ class Keys:
         user.demand(INGRESS, PUT, key)
         async with body_of(request, self._settings.max_body, self._memory) as body:
             with self._places.place(request):
+                address = address_of(request)
                 if is_continuous(key):
-                    address = address_of(request)
                     made = await self._continuous.create(key, body, encoding, user, address)
                     return JSONResponse(made)
+                if is_lake_table(key):
+                    return JSONResponse(await self._tables.put(key, body, user, address))
                 return await self._put_body(key, query, body, encoding)
 
     async def _put_body(
