@@ -389,6 +389,28 @@ def test_a_storage_and_a_recorder_of_one_node_never_reply_both(
         assert keys("s/**") == ["s/a/x"], "the recorder is gone"
 
 
+@pytest.mark.parametrize("history", ["latest", "all"])
+@pytest.mark.parametrize("range_of_time", ["", "_time=[now(-1h)..];"])
+def test_a_limit_counts_only_what_no_other_service_answers(
+    history: str, range_of_time: str
+) -> None:
+    plugins = manager(first=memory("s/a/**"), second=memory(history=history))
+    with listening(mode='"router"', plugins=plugins) as session:
+        for key in ("s/a/y", "s/a/x", "s/d", "s/c", "s/b"):
+            session.put(key, "1")
+        settled(session)
+        for limit in range(4):
+            replies = session.get(
+                f"s/**?{range_of_time}_limit={limit}", consolidation=zenlake.ConsolidationMode.NONE
+            )
+            # Where both could answer the one that keeps history does, else the earlier one.
+            own = ["s/a/y", "s/a/x"] if not range_of_time or history == "latest" else []
+            rest = ["s/d", "s/c", "s/b"] if own else ["s/a/y", "s/a/x", "s/d", "s/c", "s/b"]
+            assert sorted(str(reply.ok.key_expr) for reply in replies if reply.ok) == sorted(
+                own[:limit] + rest[:limit]
+            )
+
+
 def test_an_acknowledged_put_is_in_the_journal_where_one_records_its_key(tmp_path: Path) -> None:
     from zenlake.journal.options import Options
     from zenlake.journal.recorder import Recorder

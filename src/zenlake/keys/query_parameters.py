@@ -123,7 +123,7 @@ TABLE: Final = (
     QueryParameter(
         "_limit",
         "_limit=10",
-        "so many samples, the first in their order; of a storage the newest",
+        "so many samples, the first in their order: that of `_order`, else of time, then key",
         _KEYS,
         for_lake=True,
     ),

@@ -118,28 +118,33 @@ class StorageReplies:
         past = asked is not None
         batches: Iterable[list[Entry]]
         storage.settle()
+        is_mine = self._is_mine_of(past, parameters.asks_lake())
         if asked is None:
-            batches = storage.values(expr, ALL_TIME.first, ALL_TIME.last, limit)
+            batches = storage.values(expr, ALL_TIME.first, ALL_TIME.last, limit, is_mine)
         else:
             bounds = TimeBounds.of(asked.resolve(time.time_ns()))
             everything = storage.settings.history == "all"
             read = storage.samples if everything else storage.values
-            batches = [] if bounds.nothing else read(expr, bounds.first, bounds.last, limit)
-        claims, claim = self._claims, self._claim
-        lake = parameters.asks_lake()
+            first, last = bounds.first, bounds.last
+            batches = [] if bounds.nothing else read(expr, first, last, limit, is_mine)
         counts = storage.counts
         for entries in batches:
             if self._service.is_over(query):
                 return
-            if not claims.has_one() or lake:
-                entries = [
-                    entry
-                    for entry in entries
-                    if claims.is_first(claim, entry.key, past=past)
-                    and not (lake and claims.left_to_lake(entry.key))
-                ]
             reply_entries(query, entries)
             counts.replies += len(entries)
+
+    def _is_mine_of(self, past: bool, lake: bool) -> Callable[[str], bool] | None:
+        """Return the predicate of the keys that no other service answers; None if it is all.
+
+        A limit counts only what is answered here, so keys are judged before it is applied.
+        """
+        claims, claim = self._claims, self._claim
+        if claims.has_one() and not lake:
+            return None
+        return lambda key: (
+            claims.is_first(claim, key, past=past) and not (lake and claims.left_to_lake(key))
+        )
 
     # ---------------------------------------------------------------------- acknowledged puts
 

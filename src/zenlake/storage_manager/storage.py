@@ -10,12 +10,13 @@ that the volume can never keep is refused alone, by name.
 
 from __future__ import annotations
 
+import heapq
 import json
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -452,27 +453,43 @@ class Storage:
         return entry
 
     def values(
-        self, expr: str, start: int = 0, end: int = (1 << 64) - 1, limit: int | None = None
+        self,
+        expr: str,
+        start: int = 0,
+        end: int = (1 << 64) - 1,
+        limit: int | None = None,
+        is_mine: Callable[[str], bool] | None = None,
     ) -> Iterator[list[Entry]]:
-        """The values of the keys that `expr` stands for, with payloads, some at a time.
+        """Yield the values of the keys that `expr` stands for, with payloads, some at a time.
 
-        Only those with a time from `start` to `end` (NTP64), then in the order of time, and at most
-        `limit`.
+        With bounds or a limit they come in the order of time, then key.
+
+        Args:
+            expr: Stands for the keys.
+            start: The first time (NTP64).
+            end: The last time.
+            limit: How many values, the first in their order.
+            is_mine: Which of the keys are answered here; all, if not said.
         """
+        if limit == 0:
+            return
         with self._lock:
             # Only references: a million keys are some megabytes. If it is all of them, deleted ones
             # too: looking for a million in the tree would hold everybody up, and what is deleted is
             # passed over below.
             everything = is_wild(expr) and includes(expr, self._expr)
             held = self._contents.held(None if everything else expr)
-        if start > 0 or end < (1 << 64) - 1:
-            held = sorted(held, key=lambda one: (one.time, one.id))
+        if is_mine is not None:
+            held = [one for one in held if is_mine(one.key)]
+        if limit is not None or start > 0 or end < (1 << 64) - 1:
+            held = sorted(held, key=lambda one: (one.time, one.key))
         if self.settings.ttl is not None:
             start = max(start, _ntp64(time.time() - self.settings.ttl))
         bounded = start > 0 or end < (1 << 64) - 1
         left = len(held) if limit is None else limit
-        for first in range(0, len(held), CHUNK):
-            entries = self._read(held[first : first + CHUNK])
+        chunk = min(CHUNK, max(1, left))
+        for first in range(0, len(held), chunk):
+            entries = self._read(held[first : first + chunk])
             if bounded:
                 entries = [entry for entry in entries if start <= entry.time <= end]
             if len(entries) >= left:
@@ -497,18 +514,31 @@ class Storage:
         return [entry for entry in read if entry is not None and entry.value is not None]
 
     def samples(
-        self, expr: str, start: int, end: int, limit: int | None = None
+        self,
+        expr: str,
+        start: int,
+        end: int,
+        limit: int | None = None,
+        is_mine: Callable[[str], bool] | None = None,
     ) -> Iterator[list[Entry]]:
-        """Every sample from `start` to `end` (NTP64) in their order; with a limit the newest."""
+        """Yield every sample from `start` to `end`, in the order of time, then key.
+
+        The parameters are those of `values`.
+        """
         assert self._volume is not None
+        if limit == 0:
+            return
         self.flush()
         keys = [
-            key for key in self._volume.history_keys() if not is_wild(key) and intersects(expr, key)
+            key
+            for key in self._volume.history_keys()
+            if not is_wild(key) and intersects(expr, key) and (is_mine is None or is_mine(key))
         ]
-        entries = list(self._volume.history(keys, start, end, limit))
-        entries.sort(key=lambda entry: (entry.time, entry.id))
-        if limit is not None:
-            del entries[: max(0, len(entries) - limit)]
+        found = self._volume.history(keys, start, end, limit)
+        if limit is None:
+            entries = sorted(found, key=_in_time)
+        else:
+            entries = heapq.nsmallest(limit, found, _in_time)
         for first in range(0, len(entries), CHUNK):
             yield entries[first : first + CHUNK]
 
@@ -580,6 +610,10 @@ def _replicating(
         why = "replication needs the package xxhash: pip install 'zenlake[replication]'"
         raise LocalError(f"storage '{name}': {why}") from None
     return Replicating(session, name, settings, contents, lock)
+
+
+def _in_time(entry: Entry) -> tuple[int, str, bytes]:
+    return entry.time, entry.key, entry.id
 
 
 def _ntp64(seconds: float) -> int:

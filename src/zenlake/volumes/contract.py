@@ -138,7 +138,7 @@ class Volume(ABC):
     ) -> Iterator[Entry]:
         """Every sample of some keys from time `start` up to `end`, both included, in order.
 
-        With a limit, the newest so many of each key.
+        With a limit, the first so many of each key.
         """
         raise VolumeError(f"the volume of storage '{self.storage}' keeps no history")
 

@@ -77,7 +77,7 @@ class Memory(Volume):
                     if (start is None or sample.time >= start)
                     and (end is None or sample.time <= end)
                 ]
-            yield from samples if limit is None else samples[max(0, len(samples) - limit) :]
+            yield from samples[:limit]
 
     def history_keys(self) -> Iterable[str]:
         """The keys that have samples."""

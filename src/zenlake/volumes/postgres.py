@@ -332,13 +332,13 @@ class Postgres(Volume):
             rows = self._rows(
                 "SELECT key, time, id, time, id, deleted, encoding, schema, attachment, payload"
                 " FROM {schema}.history WHERE storage = {storage} AND key = %s"
-                " AND time BETWEEN %s AND %s ORDER BY time DESC, id DESC LIMIT %s",
+                " AND time BETWEEN %s AND %s ORDER BY time, id LIMIT %s",
                 _text(key),
                 low,
                 high,
                 limit,
             )
-            yield from map(_entry, reversed(rows))
+            yield from map(_entry, rows)
 
     def history_keys(self) -> Iterable[str]:
         """The keys that have samples."""

@@ -14,6 +14,7 @@ loss of power with `appendonly yes` and `appendfsync always`.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar
@@ -236,16 +237,7 @@ class Redis(Volume, Trimming):
         last = b"+" if end is None or end >= _LAST else b"(" + pack_moment(end + 1, b"")
         for key in keys:
             name = self._name("samples:", key)
-            if limit is None:
-                members: Iterable[bytes] = self._members(name, first, last)
-            else:
-                newest = self._request(
-                    lambda name=name: self._client.zrevrangebylex(  # type: ignore[misc]
-                        name, last, b"[" + first, 0, limit
-                    )
-                )
-                members = reversed(newest)
-            for member in members:
+            for member in itertools.islice(self._members(name, first, last), limit):
                 yield unpack_entry(key, member[MOMENT_SIZE:])
 
     def history_keys(self) -> Iterable[str]:

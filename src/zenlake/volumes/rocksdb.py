@@ -13,6 +13,7 @@ A batch is one write batch, synced before it counts as written.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -176,8 +177,8 @@ class RocksDb(Volume, Trimming):
         for key in keys:
             first = _place(key, start or 0, b"")
             last = _place(key, _LAST if end is None else end, b"\xff" * 16) + b"\xff"
-            entries = [unpack_entry(key, record) for _, record in self._range(first, last)]
-            yield from entries if limit is None else entries[max(0, len(entries) - limit) :]
+            for _, record in itertools.islice(self._range(first, last), limit):
+                yield unpack_entry(key, record)
 
     def history_keys(self) -> Iterable[str]:
         """The keys that have samples."""

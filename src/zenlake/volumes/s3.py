@@ -226,8 +226,7 @@ class S3(Volume):
                     for one in self._samples.get(key, ())
                     if (start is None or one.time >= start) and (end is None or one.time <= end)
                 ]
-            chosen = entries if limit is None else entries[max(0, len(entries) - limit) :]
-            for entry in self._pool.map(lambda at, key=key: self._sample(key, at), chosen):
+            for entry in self._pool.map(lambda at, key=key: self._sample(key, at), entries[:limit]):
                 if entry is not None:
                     yield entry
 

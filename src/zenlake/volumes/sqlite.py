@@ -180,9 +180,8 @@ class SqliteFile:
         high = _SHIFT - 1 if end is None else end - _SHIFT
         for key in keys:
             rows = self._select(
-                "SELECT * FROM (SELECT key, time, id, time, id, deleted, encoding, schema,"
-                " attachment, payload FROM history WHERE key = ? AND time BETWEEN ? AND ?"
-                " ORDER BY time DESC, id DESC LIMIT ?) ORDER BY 2, 3",
+                "SELECT key, time, id, time, id, deleted, encoding, schema, attachment, payload"
+                " FROM history WHERE key = ? AND time BETWEEN ? AND ? ORDER BY time, id LIMIT ?",
                 (key, low, high, -1 if limit is None else limit),
             )
             yield from map(_entry, rows)

@@ -67,6 +67,15 @@ _cut       -        -       -    -         -            -           -           
 _readable  -        -       +    +         +            +           +            -            +        - -
 _asker     +        +       +    +         +            +           +            +            +        + -
 """  # noqa: E501
+
+#: What is put below each root, in this order: the newest values are not in the order of keys.
+SAMPLES = [
+    (key, {"battery": 10 * n, "temp": key, "pose": {"x": -n}})
+    for n, key in enumerate([2, 0, 1, 1, 2, 0])
+]
+NEWEST = SAMPLES[3:]
+#: The first chunk of keys, and whether past values of them are kept.
+ROOTS = {"alone": True, "stored": False, "kept": True, "robot": True}
 HEAD, *ROWS = [line.split() for line in PAGE.strip().splitlines()]
 MARKS = [
     (service, name, mark)
@@ -75,7 +84,7 @@ MARKS = [
 ]
 EXAMPLES = {one.name: one.example for one in TABLE} | {
     "_asof": "_asof=now()",
-    "_filter": "_filter=battery<20",
+    "_filter": "_filter=battery<50",
     "_as": "_as=json;_agg=count()",
     "_sn": "_sn=0..1",
     "_readable": f"_readable={ReadableKeys(((ReadableChoice(('**',)),),)).text()}",
@@ -94,8 +103,10 @@ REFUSALS = {
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("parameters")
-    storage = {"key_expr": "stored/**", "volume": "memory"}
-    with opened(folder, "robot/**", stored=storage) as world:
+    stored = {"key_expr": "stored/**", "volume": "memory"}
+    sqlite = {"id": "sqlite", "dir": str(folder)}
+    kept = {"key_expr": "kept/**", "volume": sqlite, "history": "all"}
+    with opened(folder, "robot/**", stored=stored, kept=kept) as world:
         options = Options(("alone/**",), str(folder / "alone"), name="alone", fsync="5ms")
         numbered = ext.MissDetectionConfig()
         with (
@@ -108,12 +119,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             assert session is not None
             service.add(ContinuousQueries(service, print))
             service.add(SampleDecoder(session, pipeline.types, lambda: tuple(pipeline.specs)))
-            for root in (ASKED[one].partition("/")[0] for one in KEYS):
-                for n in range(3):
-                    world.put(f"{root}/{n}", {"battery": 10 * n, "temp": n, "pose": {"x": n}})
+            for root in ROOTS:
+                for key, value in SAMPLES:
+                    world.put(f"{root}/{key}", value)
             cached.put("{}")
-            until_rows(world.recorder, 3)
-            until_rows(alone, 3)
+            until_rows(world.recorder, len(SAMPLES))
+            until_rows(alone, len(SAMPLES))
             pipeline.step()
             for one, selector in ASKED.items():
                 until(lambda one=one, selector=selector: one in EMPTY or ask(world, selector))  # type: ignore[misc]
@@ -187,12 +198,15 @@ def test_a_parameter_of_an_application_is_refused_by_none(world: World, service:
     assert replies or service in EMPTY
 
 
-@pytest.mark.parametrize("service", KEYS)
-def test_time_and_limit_give_the_same_samples_everywhere(world: World, service: str) -> None:
-    root = ASKED[service].partition("/")[0]
-    values = [{"battery": 10 * n, "temp": n, "pose": {"x": n}} for n in range(3)]
-    assert world.rows(f"{root}/*?_time=[now(-1h)..]") == [
-        (f"{root}/{n}", value) for n, value in enumerate(values)
-    ]
+@pytest.mark.parametrize("root", ROOTS)
+def test_time_and_limit_give_the_same_samples_everywhere(world: World, root: str) -> None:
+    past = [(f"{root}/{key}", value) for key, value in (SAMPLES if ROOTS[root] else NEWEST)]
+    newest = [(f"{root}/{key}", value) for key, value in NEWEST]
+    assert world.rows(f"{root}/*?_time=[now(-1h)..]") == past
     assert world.rows(f"{root}/*?_time=[now(-2h)..now(-1h)]") == []
-    assert len(world.rows(f"{root}/*?_time=[now(-1h)..];_limit=2")) == 2
+    for limit in range(len(past) + 2):
+        assert world.rows(f"{root}/*?_time=[now(-1h)..];_limit={limit}") == past[:limit]
+        # The client gives one value of each key in an order of its own.
+        assert world.rows(f"{root}/*?_limit={limit}") == sorted(
+            newest[:limit], key=lambda row: row[0]
+        )
