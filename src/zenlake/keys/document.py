@@ -20,7 +20,9 @@ INTRODUCTION = """\
 Names that begin with `_` belong to Zenoh and to zenlake; all others belong to applications.
 A service obeys a parameter, passes over it, or refuses the query with an error that names it. A
 name that begins with `_` and that nobody knows is refused with the one that was meant, except by
-`cache` and `http`. [Ask the lake](../how-to/ask.md) has examples.
+`cache` and `http`. The rows of a journal (`@journal/<name>/rows/**`) are asked for with
+`partition`, `start` and `end`, and refuse other names. [Ask the lake](../how-to/ask.md) has
+examples.
 """
 
 

@@ -157,6 +157,25 @@ def test_questions_that_make_no_sense_are_answered_with_an_error(
 
 
 @pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ("partiton=1", "did you mean 'partition'?"),
+        ("partition=0;strat=1", "did you mean 'start'?"),
+        ("to=1", "write partition, start, end"),
+        ("partition=0;partition=1", "occurs 2 times"),
+        ("partition=", "no number of rows"),
+    ],
+)
+def test_rows_are_asked_for_by_no_other_names(tmp_path: Path, parameters: str, words: str) -> None:
+    with recording(tmp_path) as (_, other):
+        with other.declare_querier("@journal/j/**") as querier:
+            until_heard(querier)
+        (reply,) = other.get(f"@journal/j/rows/**?{parameters}")
+        assert reply.err is not None
+        assert words in reply.err.payload.to_string()
+
+
+@pytest.mark.parametrize(
     "payload",
     [
         b"\xff",

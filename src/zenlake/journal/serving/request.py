@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from zenlake.config.nearest import nearest
 from zenlake.errors import SelectorError
 from zenlake.journal.schema import SCHEMA
 from zenlake.keys import KeyExpr, Parameters
 from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
 
-__all__ = ["RowRequest"]
+__all__ = ["PARAMETERS", "RowRequest"]
+
+PARAMETERS: Final = ("partition", "start", "end")
+"""What parameters can say. These rows are no application's, so no other name is passed over."""
+
+_SHOWN: Final = 40
+"""Letters of an unknown name that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +59,11 @@ class RowRequest:
                 raise SelectorError(f"the request is not JSON: {error}") from error
             if not isinstance(fields, dict):
                 raise SelectorError(f"the request is a {type(fields).__name__}; send an object")
-        for name in ("partition", "start", "end"):
-            text = parameters.get(name)
-            if text:
-                fields[name] = text
+        for name, _ in parameters:
+            if name in PARAMETERS:
+                fields[name] = parameters.interpreted(name)
+            elif name[:1] != "_":  # those were judged with all other parameters of queries
+                raise SelectorError(_unknown(name))
         columns = fields.get("columns")
         return cls(
             _number(fields.get("partition"), "partition") or 0,
@@ -76,6 +84,12 @@ def _number(value: object, name: str) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62:
         return value
     raise SelectorError(f"{name}={value!r} is no number of rows; write one like {name}=10")
+
+
+def _unknown(name: str) -> str:
+    near = nearest(name, PARAMETERS)
+    meant = f"write {', '.join(PARAMETERS)}" if near is None else f"did you mean '{near}'?"
+    return f"'{name[:_SHOWN]}' is no parameter of rows: {meant}"
 
 
 def _texts(value: object, name: str) -> list[str]:
