@@ -40,7 +40,12 @@ class World:
     """A router that records, a lake on its bus, and a program of Eclipse's."""
 
     def __init__(
-        self, node: zenlake.Session, recorder: Recorder, lake: Path, client: zenoh.Session
+        self,
+        node: zenlake.Session,
+        recorder: Recorder,
+        lake: Path,
+        client: zenoh.Session,
+        config: LakeConfig,
     ) -> None:
         self.node = node
         self.recorder = recorder
@@ -48,7 +53,7 @@ class World:
         self.heard = 0
         self.lake = lake
         self.service: Service
-        self.pipeline = Pipeline(str(lake), recorder.journal.path, Here(), LakeConfig())
+        self.pipeline = Pipeline(str(lake), recorder.journal.path, Here(), config)
 
     def put(self, key: str, value: Any, **more: Any) -> None:
         payload = value if isinstance(value, bytes) else json.dumps(value).encode()
@@ -92,8 +97,10 @@ def opened(
     *exprs: str,
     spark: SparkSession | None = None,
     rules: dict[str, object] | None = None,
+    config: LakeConfig | None = None,
     **storages: object,
 ) -> Iterator[World]:
+    config = config or LakeConfig()
     options = Options(
         exprs or ("robot/**", "count/**"), str(folder / "journal"), name="j", fsync="5ms"
     )
@@ -107,12 +114,12 @@ def opened(
         Recorder(node, options) as recorder,
         connected(node, mode='"client"') as bus,
     ):
-        config = zenoh.Config()
-        config.insert_json5("mode", '"client"')
-        config.insert_json5("connect/endpoints", json.dumps([where(node)]))
-        with zenoh.open(config) as client:
-            found = World(node, recorder, folder / "lake", client)
-            lake = Lake(found.pipeline.place, spark, LakeConfig())
+        theirs = zenoh.Config()
+        theirs.insert_json5("mode", '"client"')
+        theirs.insert_json5("connect/endpoints", json.dumps([where(node)]))
+        with zenoh.open(theirs) as client:
+            found = World(node, recorder, folder / "lake", client, config)
+            lake = Lake(found.pipeline.place, spark, config)
             service = found.service = Service(lake, [found.pipeline.journal], bus)
             service.add(BusAnswers(service, bus))
             until(lambda: recorder._answers is not None and recorder._answers.lake)
