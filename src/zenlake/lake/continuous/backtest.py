@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from zenlake.errors import LocalError, SelectorError
-from zenlake.keys.time_range import TimeRange, moment_of
+from zenlake.keys.time_range import ResolvedRange, TimeRange, moment_of
 from zenlake.lake.continuous.alert_results import changed, heard, shown
 from zenlake.lake.continuous.alert_state import AlertState
 from zenlake.lake.continuous.query_shape import conditional, shape_of
@@ -15,35 +16,56 @@ from zenlake.lake.continuous.result_table import flattened
 from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.query.executor import SqlQuestion
 from zenlake.lake.query.limits import QueryLimits
+from zenlake.recorded.time_bounds import TimeBounds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["instant_of", "span_of", "trial"]
+__all__ = ["span_between", "span_of", "trial"]
 
 MOST_SECONDS: Final = 600.0
 """Seconds that an alert is tried for at most."""
 
-
-def instant_of(text: str, now: float, what: str) -> datetime:
-    """An instant: `2026-01-31T12:00:00Z`, or `now(-1h)`."""
-    try:
-        nanos = moment_of(text).resolve(round(now * 1e9))
-    except SelectorError as error:
-        raise LocalError(f"{what} {text}: {error}") from error
-    return datetime.fromtimestamp(nanos / 1e9, UTC)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def span_of(text: str, now_ns: int) -> tuple[datetime, datetime]:
-    """The ends of a `_time`: its start must be said, its end is now if it is not."""
+    """Return the microseconds of a `_time`, half open: its end is now if none is said."""
     span = TimeRange.parse(text).resolve(now_ns)
     if span.start_ns is None:
         raise SelectorError(f"_time={text} has no start; write [now(-1h)..]")
-    end = now_ns if span.end_ns is None else span.end_ns
-    return (
-        datetime.fromtimestamp(span.start_ns / 1e9, UTC),
-        datetime.fromtimestamp(end / 1e9, UTC),
-    )
+    found = _micros(replace(span, end_ns=now_ns) if span.end_ns is None else span)
+    if found is None:
+        raise SelectorError(f"_time={text}: no time lies in that range")
+    return found
+
+
+def span_between(since: str, until: str, now_ns: int) -> tuple[datetime, datetime]:
+    """Return the microseconds from one instant on and before another, as options give them.
+
+    An instant is `2026-01-31T12:00:00Z`, or `now(-1h)`.
+    """
+    ends: list[int] = []
+    for what, text in (("--from", since), ("--to", until)):
+        try:
+            ends.append(moment_of(text).resolve(now_ns))
+        except SelectorError as error:
+            raise LocalError(f"{what} {text}: {error}") from error
+    start, end = ends
+    found = _micros(ResolvedRange(start, end, end_inclusive=False))
+    if found is None:
+        raise LocalError(f"nothing lies between {since} and {until}")
+    return found
+
+
+def _micros(span: ResolvedRange) -> tuple[datetime, datetime] | None:
+    """Return the microseconds that a range touches, half open; None if there are none."""
+    bounds = TimeBounds.of(span)
+    start, end = bounds.micros
+    if bounds.nothing or end is None:
+        return None
+    return _EPOCH + timedelta(microseconds=start or 0), _EPOCH + timedelta(microseconds=end)
 
 
 def trial(
@@ -52,12 +74,10 @@ def trial(
     since: datetime,
     until: datetime,
 ) -> list[dict[str, Any]]:
-    """Return the changes that an alert would have published, from `since` to `until`.
+    """Return the changes that an alert would have published from `since` on and before `until`.
 
     `run` gives the rows of a question (`lake/query/executor`).
     """
-    if since >= until:
-        raise LocalError(f"nothing lies between {since:%FT%TZ} and {until:%FT%TZ}")
     shape = shape_of(definition.sql)
     subject = shape.subject if shape.grouped else None
     question = SqlQuestion(
@@ -69,6 +89,6 @@ def trial(
     rows = run(question)
     raising = AlertState(round(definition.hold * 1e6))
     changes = heard(raising, rows, subject)
-    changes += raising.passed(round(until.timestamp() * 1e6))
+    changes += raising.passed((until - _EPOCH) // _MICROSECOND - 1)
     changes.sort(key=lambda change: (change.time, change.subject))
     return [shown(definition.name, change) for change in changes]

@@ -35,7 +35,7 @@ from zenlake.ext.parameter_check import demand_understood
 from zenlake.ext.query_service import JSON, QueryService
 from zenlake.keys import intersects
 from zenlake.keys.readable import ReadableKeys
-from zenlake.lake.continuous.backtest import instant_of, span_of, trial
+from zenlake.lake.continuous.backtest import span_between, span_of, trial
 from zenlake.lake.continuous.definitions import (
     definition_in,
     demand_free,
@@ -607,7 +607,7 @@ def tried(
     run: Callable[[SqlQuestion], pa.Table], definition: ContinuousQuery, request: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """What an alert would have published, from `from` to `to` of a request."""
-    now = time.time()
-    since = instant_of(str(request.get("from") or "now(-1h)"), now, "--from")
-    until = instant_of(str(request.get("to") or "now()"), now, "--to")
+    since, until = span_between(
+        str(request.get("from") or "now(-1h)"), str(request.get("to") or "now()"), time.time_ns()
+    )
     return trial(run, definition, since, until)
