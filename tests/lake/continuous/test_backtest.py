@@ -77,7 +77,7 @@ def raised(text: str) -> list[dict[str, Any]]:
 
     alert = new_definition("low", "alert", "SELECT p FROM b WHERE p < 5", hold=75.0)
     start, end = span_of(text, NOW)
-    changes = trial(run, alert, start, end)
+    changes = trial(run, alert, start, end, lambda: False)
     (question,) = asked
     assert f"{start:%Y-%m-%d %H:%M:%S.%f}Z" in question.text
     assert f"{end:%Y-%m-%d %H:%M:%S.%f}Z" in question.text

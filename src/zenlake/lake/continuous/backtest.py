@@ -73,10 +73,12 @@ def trial(
     definition: ContinuousQuery,
     since: datetime,
     until: datetime,
+    gone: Callable[[], bool],
 ) -> list[dict[str, Any]]:
     """Return the changes that an alert would have published from `since` on and before `until`.
 
-    `run` gives the rows of a question (`lake/query/executor`).
+    `run` gives the rows of a question (`lake/query/executor`), `gone` says whether nobody waits for
+    them any more.
     """
     shape = shape_of(definition.sql)
     subject = shape.subject if shape.grouped else None
@@ -85,6 +87,7 @@ def trial(
         QueryLimits(seconds=MOST_SECONDS, rows=1_000_000),
         definition.access,
         shape=lambda frame: changed(flattened(frame), subject),
+        gone=gone,
     )
     rows = run(question)
     raising = AlertState(round(definition.hold * 1e6))

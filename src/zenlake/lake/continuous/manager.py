@@ -28,6 +28,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from zenlake.errors import LocalError, ZError
@@ -102,6 +103,9 @@ def reached(
 
 class FactReceiver(Protocol):
     """A program on this machine that asked for something."""
+
+    name: str
+    """Tells it from others whose questions wait, too."""
 
     def gone(self) -> bool:
         """Return True if it waits no longer."""
@@ -333,8 +337,8 @@ class ContinuousQueries:
             caller.fact({"found": self.listed(one.kind)})
         elif action == "test" and one.kind == "alert":
             known = self._definitions.find(one.name, "alert")
-            executor = self._service.executor
-            caller.fact({"changes": tried(lambda one: executor.ask(one, "trial"), known, request)})
+            run = partial(self._service.executor.ask, who=caller.name)
+            caller.fact({"changes": tried(run, known, request, caller.gone)})
         else:
             raise LocalError(f"a {one.kind} cannot '{action}'")
 
@@ -379,7 +383,8 @@ class ContinuousQueries:
                         "control denies some of them to you; subscribe to what it raises: "
                         f"alert/{asking.rpartition('/')[2]}/**"
                     )
-                changes = trial(self._service.executor.run, one, since, until)
+                run = self._service.executor.run
+                changes = trial(run, one, since, until, lambda: self._answers.is_over(query))
                 answer = {"name": one.name, "changes": changes}
                 query.reply(key, json.dumps(answer), encoding=JSON)
 
@@ -604,10 +609,13 @@ class ContinuousQueries:
 
 
 def tried(
-    run: Callable[[SqlQuestion], pa.Table], definition: ContinuousQuery, request: Mapping[str, Any]
+    run: Callable[[SqlQuestion], pa.Table],
+    definition: ContinuousQuery,
+    request: Mapping[str, Any],
+    gone: Callable[[], bool] = lambda: False,
 ) -> list[dict[str, Any]]:
-    """What an alert would have published, from `from` to `to` of a request."""
+    """Return what an alert would have published, from `from` to `to` of a request."""
     since, until = span_between(
         str(request.get("from") or "now(-1h)"), str(request.get("to") or "now()"), time.time_ns()
     )
-    return trial(run, definition, since, until)
+    return trial(run, definition, since, until, gone)
