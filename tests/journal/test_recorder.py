@@ -253,6 +253,10 @@ def test_the_past_comes_in_the_order_of_time_with_its_sources_and_within_a_limit
         source = samples[2].source_info
         assert source is not None
         assert source.source_sn == 0
+        for latest in ("r/c", "r/**"):
+            found = {str(r.ok.key_expr): r.ok for r in other.get(latest, timeout=20) if r.ok}
+            assert found["r/c"].source_info == source
+            assert found["r/c"].timestamp == samples[2].timestamp
         assert [one.payload.to_string() for one in past(";_limit=2")] == ["early", "late"]
         assert past(";_limit=0") == []
         (first,) = other.get("r/**?_limit=1", timeout=20)

@@ -25,6 +25,18 @@ def test_the_newest_row_of_each_key_is_its_value() -> None:
     assert latest.counts["keys"] == 2
 
 
+def test_values_of_a_publisher_share_what_names_it() -> None:
+    for count in (2, 20):  # picked one by one, and gathered
+        latest = Latest()
+        enter(latest, [Row(f"k/{n}", sn=n, zid=ZID if n else OTHER) for n in range(count)])
+        enter(latest, [Row(f"more/{n}") for n in range(count)])
+        values = {key: value for key, _, _, value in latest.matching("**")}
+        assert [values[f"k/{n}"].sn for n in range(count)] == list(range(count))
+        assert values["k/0"].source == (OTHER, 7)
+        assert {id(values[f"k/{n}"].source) for n in range(1, count)} == {id(values["k/1"].source)}
+        assert {values[f"more/{n}"].source for n in range(count)} == {None}
+
+
 def test_a_deletion_takes_the_value_away_and_a_collection_forgets_it() -> None:
     latest = Latest()
     enter(latest, [Row("a", hlc=1), Row("a", hlc=2, kind=1)])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from tests.waiting import until
 from zenlake.errors import JournalCorrupt
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.disk.files import LocalFiles
+from zenlake.journal.disk.frame import crc32
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
 from zenlake.journal.serving import recall
@@ -107,8 +109,19 @@ def test_only_what_is_new_is_read() -> None:
 
 def test_everything_that_is_known_of_a_value_comes_back() -> None:
     writer = Writer(Disk())
-    writer.write([Row("a", hlc=-5, value=b"\0\xff", attachment=b"beside"), Row("b", hlc=1)])
+    writer.write(
+        [
+            Row("a", hlc=-5, value=b"\0\xff", attachment=b"beside"),
+            Row("b", hlc=1, sn=0, zid=ZID, eid=7),
+            Row("c", hlc=1, sn=(1 << 32) - 1, zid=OTHER, eid=0),
+        ]
+    )
     before = writer.latest.matching("**")
+    assert {key: (value.source, value.sn) for key, _, _, value in before} == {
+        "a": (None, 0),
+        "b": ((ZID, 7), 0),
+        "c": ((OTHER, 0), (1 << 32) - 1),
+    }
     writer.put_aside()
     after, read = started(writer.disk)
     assert read == 0
@@ -116,6 +129,28 @@ def test_everything_that_is_known_of_a_value_comes_back() -> None:
     assert [list(known) for known in after.known()] == [
         list(known) for known in writer.latest.known()
     ]
+
+
+def test_what_earlier_versions_put_aside_is_known_without_its_sources() -> None:
+    writer = Writer(Disk())
+    writer.write([Row("a", hlc=1, sn=3), Row("b", hlc=2)])
+    writer.put_aside()
+    data = bytes(writer.disk.open(recall.LATEST).read_buffer())
+    start = data.index(b"}", len(recall.MAGIC)) + 1
+    rows = pa.ipc.open_stream(data[start : -len(recall.MAGIC) - 4]).read_all()
+    sink = pa.BufferOutputStream()
+    earlier = rows.select([name for name in rows.column_names if "source" not in name])
+    with pa.ipc.new_stream(sink, earlier.schema) as out:
+        out.write_table(earlier)
+    body = data[:start] + sink.getvalue().to_pybytes()
+    file = writer.disk.create(recall.LATEST)
+    file.write([body, crc32(body).to_bytes(4, "little"), recall.MAGIC])
+    file.fsync()
+    file.close()
+    latest, read = started(writer.disk)
+    assert read == 0
+    assert told(latest) == told(writer.latest)
+    assert [value.source for _, _, _, value in latest.matching("**")] == [None, None]
 
 
 def test_deletions_of_one_key_and_of_many_are_remembered_against_late_samples() -> None:

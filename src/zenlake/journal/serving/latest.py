@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import threading
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from zenlake.keys import is_wild
 from zenlake.newest import Held, NewestValues
 from zenlake.recorded.newest_rows import newest_rows
 
-__all__ = ["COLUMNS", "KnownKey", "Latest", "LatestValue", "What"]
+__all__ = ["COLUMNS", "KnownKey", "Latest", "LatestValue", "ValueSource", "ValueSources", "What"]
 
 #: The columns that a value is made of.
 COLUMNS: Final = [
@@ -32,15 +33,54 @@ COLUMNS: Final = [
     "hlc",
     "stamp_id",
     "attachment",
+    "source_zid",
+    "source_eid",
+    "source_sn",
     "offset",
 ]
 
-#: What a value is made of when it is heard, and has no offset yet.
-HEARD_COLUMNS: Final = COLUMNS[1:-1]
+#: What every value is made of when it is heard, and has no offset yet.
+HEARD_COLUMNS: Final = COLUMNS[1:8]
+#: What only those have whose publisher numbers them.
+SOURCE_COLUMNS: Final = COLUMNS[8:11]
 
+MOST_SOURCES: Final = 10_000
+"""So many publishers are known at a time, each of which many values share."""
 
 FEW: Final = 8
 """Up to this many rows are picked one by one: gathering columns has a price of its own."""
+
+
+class ValueSource(NamedTuple):
+    """A publisher that numbers its samples."""
+
+    zid: bytes
+    eid: int
+
+
+class ValueSources:
+    """One object for each publisher: values are many, and their publishers few."""
+
+    def __init__(self) -> None:
+        """None is known."""
+        self._known: dict[tuple[bytes, int], ValueSource] = {}
+
+    def of(
+        self, zid: bytes | None, eid: int | None, sn: int | None
+    ) -> tuple[ValueSource | None, int]:
+        """Return what three columns say of a sample: its publisher, and its number there."""
+        if zid is None or sn is None:
+            return NO_SOURCE
+        source = self._known.get((zid, eid or 0))
+        if source is None:
+            if len(self._known) >= MOST_SOURCES:
+                self._known.clear()
+            source = ValueSource(zid, eid or 0)
+            self._known[source] = source
+        return source, sn
+
+
+NO_SOURCE: Final = None, 0
 
 
 class LatestValue(NamedTuple):
@@ -53,6 +93,9 @@ class LatestValue(NamedTuple):
     #: Where its row lies.
     partition: int = 0
     offset: int = 0
+    #: Who published it, one object for all values of a publisher; None: nobody says.
+    source: ValueSource | None = None
+    sn: int = 0
 
 
 class What(enum.IntEnum):
@@ -84,6 +127,7 @@ class Latest:
         """Empty."""
         self._lock = threading.Lock()
         self._newest: NewestValues[LatestValue] = NewestValues()
+        self._sources = ValueSources()
 
     def enter(self, batch: Any, partition: int = 0, first: int | None = None) -> None:
         """Hear of more rows of a partition; their order does not matter.
@@ -103,23 +147,28 @@ class Latest:
                 [column[row].as_py() for row in few]
                 for column in [batch.column(name) for name in HEARD_COLUMNS]
             ]
+            said = [[column[row].as_py() for row in few] for column in _source_columns(batch)]
         else:
             rows = pa.array(winners)
             keys = [names[code] for code in codes.take(rows).to_pylist()]
             columns = [batch.column(name).take(rows).to_pylist() for name in HEARD_COLUMNS]
+            said = [column.take(rows).to_pylist() for column in _source_columns(batch)]
         if first is None:
             offsets = batch.column("offset").to_numpy(zero_copy_only=False)[winners].tolist()
         else:
             offsets = (winners + first).tolist()
         with self._lock:
             newest = self._newest
-            for key, payload, kind, encoding, schema, hlc, id, attachment, offset in zip(
-                keys, *columns, offsets, strict=True
+            sources = map(self._sources.of, *said) if said else repeat(NO_SOURCE, len(keys))
+            for key, payload, kind, encoding, schema, hlc, id, attachment, offset, source in zip(
+                keys, *columns, offsets, sources, strict=True
             ):
                 if kind == DELETE:
                     newest.delete(key, hlc, id)
                 else:
-                    value = LatestValue(payload, encoding, schema, attachment, partition, offset)
+                    value = LatestValue(
+                        payload, encoding, schema, attachment, partition, offset, *source
+                    )
                     newest.put(key, hlc, id, value, _size(value))
 
     def restore(self, known: Iterable[KnownKey]) -> None:
@@ -177,6 +226,14 @@ class Latest:
             "late": newest.late,
             "overflowed": newest.overflowed,
         }
+
+
+def _source_columns(batch: Any) -> list[Any]:
+    """The columns of who published rows; none if nobody says of any row."""
+    zids = batch.column(SOURCE_COLUMNS[0])
+    if zids.null_count == len(zids):
+        return []
+    return [batch.column(name) for name in SOURCE_COLUMNS]
 
 
 def _size(value: LatestValue) -> int:

@@ -1,4 +1,4 @@
-"""Samples of a range of time as replies, in the order of time, as they were published."""
+"""Recorded samples as replies, as they were published: of a range of time, and the latest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zenlake.errors import LocalError
 from zenlake.journal.ingest.rows import timestamp_of
 from zenlake.journal.reading.wire_sources import wire_source
 from zenlake.journal.schema import DELETE
-from zenlake.journal.serving.latest import COLUMNS as VALUE_COLUMNS
+from zenlake.journal.serving.latest import COLUMNS, LatestValue
 from zenlake.node.sample import wire_timestamp
 from zenlake.recorded.columns import coded
 from zenlake.recorded.encoding import schema_bytes
@@ -23,10 +23,7 @@ from zenlake.recorded.encoding import schema_bytes
 if TYPE_CHECKING:
     from zenlake.api.query import Query
 
-__all__ = ["COLUMNS", "MOST_BYTES", "MOST_ROWS", "in_time", "ordered", "reply_rows"]
-
-COLUMNS: Final = [*VALUE_COLUMNS, "source_zid", "source_eid", "source_sn"]
-"""The columns that replies are made of."""
+__all__ = ["COLUMNS", "MOST_BYTES", "MOST_ROWS", "in_time", "ordered", "reply_latest", "reply_rows"]
 
 MOST_ROWS: Final = 1_000_000
 MOST_BYTES: Final = 256 << 20
@@ -34,6 +31,9 @@ MOST_BYTES: Final = 256 << 20
 
 _ROWS_PER_CHECK: Final = 4096
 """Rows between two looks whether the asker is still there."""
+
+_VALUES_PER_CHECK: Final = 256
+"""Latest values between two such looks."""
 
 
 def in_time(rows: pa.Table) -> Any:
@@ -97,3 +97,28 @@ def reply_rows(query: Query, rows: pa.Table, is_over: Callable[[], bool]) -> Non
                 row["attachment"],
                 wire_source(row["source_zid"], row["source_eid"], row["source_sn"]),
             )
+
+
+def reply_latest(
+    query: Query,
+    found: Iterable[tuple[str, int, bytes, LatestValue]],
+    is_over: Callable[[], bool],
+) -> None:
+    """Reply with the latest values of keys, until the asker has gone."""
+    for place, (key, hlc, id, value) in enumerate(found):
+        if not place % _VALUES_PER_CHECK:
+            if is_over():
+                return
+            check_waiting(query)
+        source = value.source
+        reply_row(
+            query,
+            key,
+            wire_name(query, key),
+            wire_timestamp(timestamp_of(hlc, id)),
+            value.payload,
+            value.encoding_id,
+            schema_bytes(value.encoding_schema),
+            value.attachment,
+            None if source is None else wire_source(source.zid, source.eid, value.sn),
+        )

@@ -24,7 +24,7 @@ from zenlake.journal.disk.files import File, JournalFiles, Shelf
 from zenlake.journal.disk.frame import crc32
 from zenlake.journal.disk.layout import LATEST, TEMPORARY, parse
 from zenlake.journal.reading.reader import Journal
-from zenlake.journal.serving.latest import KnownKey, Latest, LatestValue, What
+from zenlake.journal.serving.latest import KnownKey, Latest, LatestValue, ValueSources, What
 
 __all__ = ["LATEST", "Recalled", "read", "write"]
 
@@ -48,8 +48,15 @@ _SCHEMA: Final = pa.schema(
         ("attachment", pa.large_binary()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
+        # What earlier versions wrote ends here.
+        ("source_zid", pa.binary()),
+        ("source_eid", pa.int64()),
+        ("source_sn", pa.int64()),
     ]
 )
+
+_PLAIN: Final = 6
+"""Columns of a value without its source."""
 
 
 # ------------------------------------------------------------------------------------ writing
@@ -136,6 +143,9 @@ def _batch(known: list[KnownKey]) -> pa.RecordBatch:
         [value.attachment for value in values],
         [value.partition for value in values],
         [value.offset for value in values],
+        [None if value.source is None else value.source.zid for value in values],
+        [None if value.source is None else value.source.eid for value in values],
+        [None if value.source is None else value.sn for value in values],
     ]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
@@ -162,11 +172,12 @@ class Recalled:
             yield list(self._kept(zip(*columns, strict=True)))
 
     def _kept(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[KnownKey]:
-        earliest = self.earliest
+        earliest, sources = self.earliest, ValueSources()
         for what, key, hlc, id, base_hlc, base_id, *rest in rows:
             value = None
             if what in (What.VALUE, What.PUT_OF_MANY):
-                value = LatestValue(*rest)
+                plain, said = rest[:_PLAIN], rest[_PLAIN:]
+                value = LatestValue(*plain, *(sources.of(*said) if said else ()))
                 if value.offset < earliest[value.partition]:
                     self.left_out.add(key)
                     continue

@@ -34,18 +34,16 @@ from zenlake.ext import ack_duty
 from zenlake.ext.ack_duty import AckDuty
 from zenlake.ext.parameter_check import demand_understood
 from zenlake.ext.query_service import JSON, QueryService, acknowledge, is_quick
-from zenlake.journal.ingest.rows import timestamp_of
 from zenlake.journal.reading.lists import holds_of_each
 from zenlake.journal.serving.documents import Documents, admin_root, root_of, watermark_json
 from zenlake.journal.serving.offsets import OffsetReplies
-from zenlake.journal.serving.past import COLUMNS, ordered, reply_rows
+from zenlake.journal.serving.past import COLUMNS, ordered, reply_latest, reply_rows
 from zenlake.journal.serving.readers import demand_all_keys, readable_ledger, readable_manifest
 from zenlake.keys import intersects, is_wild
 from zenlake.keys.query_parameters import ACK_PUT
 from zenlake.keys.readable import ReadableKeys
 from zenlake.node.incidents import DENIED
 from zenlake.node.inspection.view import is_within
-from zenlake.recorded.encoding import wire_encoding
 from zenlake.recorded.time_bounds import TimeBounds
 from zenlake.routing.resources import TOKEN
 
@@ -66,8 +64,6 @@ log = logging.getLogger("zenlake.journal")
 
 THREADS: Final = 4
 """How many queries are answered from disk, or with many values, at once."""
-STRETCH: Final = 256
-"""Latest values between two looks whether the asker is still there."""
 
 Matching = Callable[[str], "list[tuple[str, int, bytes, LatestValue]]"]
 
@@ -310,16 +306,7 @@ class JournalReplies:
         limit = query.parameters.limit()
         if limit is not None:
             found = sorted(found, key=lambda latest: (latest[1], latest[0]))[:limit]
-        for place, (key, hlc, id, value) in enumerate(found):
-            if not place % STRETCH and self._service.is_over(query):
-                return
-            query.reply(
-                key,
-                value.payload,
-                encoding=wire_encoding(value.encoding_id, value.encoding_schema),
-                attachment=value.attachment,
-                timestamp=timestamp_of(hlc, id),
-            )
+        reply_latest(query, found, lambda: self._service.is_over(query))
 
     def _acknowledge(self, query: Query) -> None:
         """Put the payload of a query under its key, and reply when the journal has it."""
