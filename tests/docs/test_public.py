@@ -76,3 +76,11 @@ def test_all_names_of_a_public_module_are_there_and_explained(module: str) -> No
 def test_a_name_without_a_word_is_seen() -> None:
     assert explanation("zenlake.keys", "lazy_names").startswith("Return the `__getattr__`")
     assert explanation("zenlake.keys.keyexpr", "_text") == ""
+
+
+def test_no_public_call_takes_the_running_node() -> None:
+    """`Runtime` is internal, and so is what is made of one."""
+    page = (ROOT / "docs/reference/python.md").read_text("utf-8")
+    calls = [line for line in page.splitlines() if line.startswith("#### `")]
+    assert len(calls) > 300
+    assert [line for line in calls if "Runtime" in line] == []

@@ -31,6 +31,7 @@ from zenlake.api.outcome import PutOutcome
 from zenlake.api.queryable import declare_queryable_of
 from zenlake.api.reply import Reply
 from zenlake.api.session import Session as SyncSession
+from zenlake.api.session import session_beside as session_beside_sync
 from zenlake.clock import Timestamp, ZenohId
 from zenlake.config import Config
 from zenlake.engine.runtime import Runtime
@@ -59,6 +60,17 @@ async def _open(config: Config, timestamp_callback: StampCallback | None) -> Ses
     return Session(SyncSession(await Runtime.open_async(config), timestamp_callback))
 
 
+def session_beside(runtime: Runtime) -> Session:
+    """Return another session on a running node, for a service with a loop of its own.
+
+    The node outlives it, and may run on another loop; callbacks would be called there, so what is
+    declared here has channels or coroutine functions.
+    """
+    session = Session(session_beside_sync(runtime))
+    session._owner = False
+    return session
+
+
 class Session(Scoped, AwaitingCore):
     """A program's place in the network: publish, subscribe, query and reply through it.
 
@@ -70,20 +82,6 @@ class Session(Scoped, AwaitingCore):
         super().__init__(inner)
         self._inner = inner
         self._owner = True
-
-    @classmethod
-    def beside(cls, runtime: Runtime) -> Session:
-        """Another session on a running node, for a service with a loop of its own.
-
-        The node outlives it, and may run on another loop; callbacks would be called there, so
-        what is declared here has channels or coroutine functions.
-
-        Args:
-            runtime: The running node.
-        """
-        session = cls(SyncSession.beside(runtime))
-        session._owner = False
-        return session
 
     # ---------------------------------------------------------------------------------- life
 

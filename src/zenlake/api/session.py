@@ -83,6 +83,14 @@ def prepare(config: Config) -> Session:
     return Session(Runtime.prepare(config))
 
 
+def session_beside(runtime: Runtime) -> Session:
+    """Return another session on a running node, for a service of it: the node outlives it."""
+    session = Session(runtime)
+    session._owner = False
+    _sessions.discard(session)
+    return session
+
+
 class Session(SessionCore):
     """A program's place in the network: publish, subscribe, query and reply through it.
 
@@ -98,18 +106,6 @@ class Session(SessionCore):
         self._declared_keys: dict[str, int] = {}
         self._owner = True
         _sessions.add(self)
-
-    @classmethod
-    def beside(cls, runtime: Runtime) -> Session:
-        """Another session on a running node, for a service of it: the node outlives it.
-
-        Args:
-            runtime: The running node.
-        """
-        session = cls(runtime)
-        session._owner = False
-        _sessions.discard(session)
-        return session
 
     # ---------------------------------------------------------------------------------- life
 

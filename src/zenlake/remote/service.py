@@ -58,7 +58,7 @@ class RemoteApiService(HttpService[RemoteSettings]):
         return remote_api(plugins, mode)
 
     def _serve(self, settings: RemoteSettings, config: Config) -> HttpServer:
-        from zenlake.aio.session import Session
+        from zenlake.aio.session import session_beside
         from zenlake.http.users import Users
 
         host, port = place(settings.websocket_port)
@@ -69,7 +69,7 @@ class RemoteApiService(HttpService[RemoteSettings]):
         sock = listen(host, port)
         try:
             sockets = RemoteSockets(
-                Session.beside(self._runtime),
+                session_beside(self._runtime),
                 most=settings.max_clients,
                 queue_bytes=settings.queue_bytes,
                 max_declarations=settings.max_declarations,

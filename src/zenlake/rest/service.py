@@ -56,7 +56,7 @@ class RestService(HttpService[RestSettings]):
         return rest(plugins, mode)
 
     def _serve(self, settings: RestSettings, config: Config) -> HttpServer:
-        from zenlake.aio.session import Session
+        from zenlake.aio.session import session_beside
         from zenlake.http.users import Users
         from zenlake.remote.sockets import RemoteSockets
         from zenlake.rest.keys import Keys
@@ -69,7 +69,7 @@ class RestService(HttpService[RestSettings]):
         refuse_strangers("rest", host, settings.allow_anonymous, users.anybody)
         sock = listen(host, port)
         try:
-            session = Session.beside(self._runtime)
+            session = session_beside(self._runtime)
             places = Places(settings.max_requests)
             limits = HttpLimits(
                 connections=settings.max_connections,

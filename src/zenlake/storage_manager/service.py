@@ -76,9 +76,9 @@ class Storages:
 
     def __init__(self, runtime: Runtime) -> None:
         """None yet."""
-        from zenlake.api.session import Session
+        from zenlake.api.session import session_beside
 
-        self._session = Session.beside(runtime)
+        self._session = session_beside(runtime)
         self._lock = threading.Lock()
         self._settings = StorageManager()
         self._running: dict[str, Storage] = {}
