@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -174,3 +175,28 @@ def test_work_that_fails_is_told_and_costs_no_thread(caplog: pytest.LogCaptureFi
     lanes.close()
     assert "work for a failed" in caplog.text
     assert "torn" in caplog.text
+
+
+def test_what_waits_is_let_go_at_the_end() -> None:
+    """A query is finalised with the last reference to it."""
+    lanes = AskerLanes("test", threads=1)
+    begun, go, gone = threading.Event(), threading.Event(), threading.Event()
+
+    def first() -> None:
+        begun.set()
+        go.wait(PATIENCE)
+
+    def second() -> None:
+        raise AssertionError("it has begun after the end")
+
+    weakref.finalize(second, gone.set)
+    assert lanes.submit("a", first)
+    assert begun.wait(PATIENCE)
+    assert lanes.submit("a", second)
+    del second
+    assert not gone.is_set()
+    lanes.end()
+    assert gone.is_set()
+    assert lanes.waiting == 0
+    go.set()
+    lanes.close()

@@ -79,10 +79,13 @@ class AskerLanes:
         return True
 
     def end(self) -> None:
-        """Begin nothing more."""
+        """Begin nothing more, and let go what waits: its askers are told at once."""
         with self._changed:
             self._over = True
+            waiting, self._queue = self._queue, FairQueue()
             self._changed.notify_all()
+        # Without the lock: queries are finalised with their last reference.
+        del waiting
 
     def close(self) -> None:
         """Begin nothing more, and wait for what has begun."""
