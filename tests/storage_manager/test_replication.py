@@ -192,7 +192,9 @@ def test_strangers_are_counted_and_harm_nobody() -> None:
         mark = storage(router)["fingerprint"]
         aligner = f"@zid/{router.zid()}/{mark}/aligner"
         for attachment in (None, b"", b"\xff" * 40, b"\5\0\0\0" + b"\xff" * 8):
-            assert list(stranger.get(aligner, attachment=attachment, timeout=5.0)) == []
+            (told,) = stranger.get(aligner, attachment=attachment, timeout=5.0)
+            assert told.err is not None
+            assert "error" in json.loads(told.err.payload.to_bytes())
         stranger.put(f"@-digest/abc/{mark}", b"no digest")
         stranger.put(f"@-digest/abc/{mark}", b"\0" * 16 + b"\xff" * 8)
         # Of two digests of one replica in a row the newer is looked at.

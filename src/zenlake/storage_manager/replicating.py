@@ -2,7 +2,7 @@
 
     every interval      the digest of its log is published on @-digest/<zid>/<fingerprint>
     a digest that differs from the log     what is missing is asked for, on one thread
-    queries to @zid/<zid>/<fingerprint>/aligner    are answered, on a thread of their own
+    queries to @zid/<zid>/<fingerprint>/aligner    are answered, askers in turn
     at the start        a storage that is empty asks the first replica that answers for everything
 
 Decisions are those of `zenlake.replication`; what is lost on the way is found by a later digest.
@@ -17,7 +17,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from zenlake.clock import NTP64
 from zenlake.clock.backoff import Backoff
 from zenlake.clock.hlc import MAX_AHEAD_NS
 from zenlake.errors import DecodeError, ZError
+from zenlake.ext.query_service import QueryService
 from zenlake.newest import Contents, Entry, Value
 from zenlake.replication import Action, Eras, Event, Replica
 from zenlake.replication.messages import (
@@ -65,7 +65,7 @@ DISCOVERY_RETRY: Final = Backoff(0.2, DISCOVERY_TIME)
 MOST_REPLICAS: Final = 256
 #: Queries of one alignment.
 MOST_QUERIES: Final = 10_000
-#: Queries of others that may wait to be answered; more are left unanswered.
+#: Queries of others that may wait to be answered; more are answered with an error.
 MOST_ASKED: Final = 32
 #: Events that are applied or answered for in one go while the storage waits.
 PIECE: Final = 500
@@ -88,7 +88,7 @@ class ReplicationCounts:
     unexpected: int = 0
     """Replies that do not answer what was asked."""
     refused: int = 0
-    """Queries and digests beyond what is handled at a time."""
+    """Digests and own queries beyond what is handled at a time."""
     failures: int = 0
     """Alignments that ended early, because the network or the volume failed."""
 
@@ -145,8 +145,7 @@ class Replicating:
         self._turn = threading.Condition()
         self._closed = False
         self._token = CancellationToken()
-        self._slots = threading.BoundedSemaphore(MOST_ASKED)
-        self._pool = ThreadPoolExecutor(1, f"zenlake aligner {name}")
+        self._service = QueryService(f"aligner {name}", 1, most=MOST_ASKED)
         self._tell: Callable[[], None] = lambda: None
         self._read: Callable[[Sequence[str]], Iterable[Entry]] = lambda _keys: ()
 
@@ -196,14 +195,14 @@ class Replicating:
     def close(self) -> None:
         """Publish, ask and answer no more."""
         with self._turn:
-            self._closed = True
+            self._closed = self._service.closed = True
             self._turn.notify_all()
         if not self._session.is_closed():
             self._queryable.undeclare()
             if self._subscriber is not None:
                 self._subscriber.undeclare()
         self._token.cancel()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._service.close()
         for thread in self._threads:
             thread.join()
 
@@ -238,7 +237,7 @@ class Replicating:
             "forgotten": learned.forgotten,
             "malformed": counts.malformed,
             "unexpected": counts.unexpected,
-            "refused": counts.refused,
+            "refused": counts.refused + self._service.refused["busy"],
             "failures": counts.failures,
         }
 
@@ -412,33 +411,25 @@ class Replicating:
 
     def _asked(self, query: Query) -> None:
         self.counts.queries_heard += 1
-        if not self._slots.acquire(blocking=False):
-            self.counts.refused += 1
-            return
-
-        def run() -> None:
-            try:
-                with query:
-                    self._answer(query)
-            except DecodeError as error:
-                self._malformed("an alignment query", error)
-            except (ZError, OSError) as error:
-                if not self._closed:
-                    self.counts.failures += 1
-                    log.warning("storage '%s': a replica was not answered: %s", self.name, error)
-            finally:
-                self._slots.release()
-
-        try:
-            self._pool.submit(run)
-        except RuntimeError:  # closing
-            self._slots.release()
+        self._service.later(query, self._answer)
 
     def _answer(self, query: Query) -> None:
+        try:
+            self._send_replies(query)
+        except DecodeError as error:
+            self._malformed("an alignment query", error)
+            raise
+        except (ZError, OSError) as error:
+            if not self._closed:
+                self.counts.failures += 1
+                log.warning("storage '%s': a replica was not answered: %s", self.name, error)
+            raise
+
+    def _send_replies(self, query: Query) -> None:
         if query.attachment is None:
             raise DecodeError("an alignment query has no attachment")
         replies = self.replica.answer(decode_query(query.attachment.to_bytes()), _now())
-        while not self._closed:
+        while not self._service.is_over(query):
             with self._lock:
                 piece = list(itertools.islice(replies, PIECE))
                 many = self._values_of_many(piece)
