@@ -14,6 +14,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow.parquet import ParquetFile
+from pyspark.sql.datasource import CaseInsensitiveDict
 
 import zenlake
 from tests.api.sessions import connected, listening, until_matched
@@ -21,8 +23,11 @@ from tests.journal.ingest.test_columns import greeted
 from tests.lake.journals import Here
 from zenlake.clock import Hlc, ZenohId
 from zenlake.journal import Journal, JournalWriter
+from zenlake.journal.disk.files import LocalFiles
 from zenlake.journal.ingest.columns import ColumnSink
-from zenlake.journal.serving.past import COLUMNS, reply_rows
+from zenlake.journal.serving import recall
+from zenlake.journal.serving.latest import Latest
+from zenlake.journal.serving.past import COLUMNS, reply_latest, reply_rows
 from zenlake.journal.transfer.export import to_mcap, to_parquet
 from zenlake.journal.transfer.imports import from_mcap, from_parquet
 from zenlake.lake import LakeConfig, Pipeline
@@ -33,6 +38,8 @@ from zenlake.lake.table.location import LakeLocation
 from zenlake.node.sample import wire_timestamp
 from zenlake.recorded.encoding import schema_bytes
 from zenlake.replay import MAX, Replay, find
+from zenlake.replay.rows import from_answer
+from zenlake.spark.source import ZenohSource
 from zenlake.testing.network import Network
 from zenlake.testing.strategies import integers, zids
 from zenlake.values import CongestionControl, Priority, QoS
@@ -241,6 +248,52 @@ def reply_from_journal(place: Path, query: zenlake.Query) -> None:
         reply_rows(query, pa.Table.from_batches([batch]), lambda: False)
 
 
+def latest_of(journal: Journal) -> Latest:
+    """The latest values as a recorder knows them when it has read all rows."""
+    latest = Latest()
+    for partition in range(PARTITIONS):
+        for batch in journal.scan(partition=partition, columns=COLUMNS):
+            latest.enter(batch, partition)
+    return latest
+
+
+def reply_from_latest(place: Path, again: bool, query: zenlake.Query) -> None:
+    """Reply with the latest values, as a recorder does; `again`: one that has put them aside."""
+    journal = Journal.open(place / "journal")
+    latest = latest_of(journal)
+    if again:
+        files = LocalFiles(str(place / "journal"))
+        assert recall.write(files, journal.id, journal.watermark().offsets, latest)
+        recalled = recall.read(files, journal)
+        assert recalled is not None
+        latest = Latest()
+        for known in recalled.known():
+            latest.restore(known)
+    reply_latest(query, latest.matching("**"), lambda: False)
+
+
+SAMPLE = [
+    *("key", "value", "kind", "encoding", "hlc", "stamp_id", "attachment"),
+    *("source_zid", "source_eid", "source_sn"),
+    *("priority", "congestion", "express", "reliable", "partition"),
+]
+
+
+def rows_of_source(place: Path) -> pa.Table:
+    """What Spark is given of a journal by `format("zenoh")`, all that a sample is made of."""
+    options = {"path": str(place / "journal"), "columns": ",".join(SAMPLE)}
+    made = ZenohSource(CaseInsensitiveDict(options))
+    reader = made.reader(made.schema())
+    parts = [batch for part in reader.partitions() for batch in reader.read(part)]
+    return pa.Table.from_batches(parts).unify_dictionaries()
+
+
+def rows_of_tables(place: Path) -> pa.Table:
+    """What `SELECT * FROM samples` gives."""
+    files = sorted((place / "lake" / "samples").rglob("*.parquet"))
+    return pa.concat_tables([ParquetFile(file).read() for file in files])
+
+
 few = settings(max_examples=15, deadline=None)
 
 
@@ -262,6 +315,39 @@ def test_replies_are_the_samples_that_were_recorded(
             assert {one.key: one.body for one in found} == {
                 key: one.body for key, one in wanted.items()
             }
+
+
+@few
+@given(said, st.booleans())
+def test_latest_values_are_the_puts_that_were_recorded(
+    record: Any, bus: Bus, drawn: Any, again: bool
+) -> None:
+    """Each key was put once, so that all puts are latest values."""
+    sent = pushes(drawn)
+    with folder() as place:
+        wanted = carried(sent, record(sent, place / "journal"))
+        puts = {push.suffix for _, push in sent if isinstance(push.body, Put)}
+        bus.reply = partial(reply_from_latest, place, again)
+        for asker in (bus.here, bus.there):
+            replies = [reply.ok for reply in asker.get("**", timeout=20)]
+            found = [of_sample(sample) for sample in replies if sample is not None]
+            assert {one.key: one.body for one in found} == {key: wanted[key].body for key in puts}
+
+
+@few
+@given(said, st.booleans())
+def test_rows_of_spark_are_replayed_as_the_samples_that_were_recorded(
+    record: Any, drawn: Any, lake: bool
+) -> None:
+    """As `zenlake replay 'SELECT …'` reads them: rows of the table, and of `format("zenoh")`."""
+    sent = pushes(drawn)
+    with folder() as place:
+        wanted = carried(sent, record(sent, place / "journal"))
+        if lake:
+            tabled(place)
+        answer = rows_of_tables(place) if lake else rows_of_source(place)
+        rows = from_answer(answer).to_pylist()
+    assert {row["key"]: of_row(row) for row in rows} == wanted
 
 
 @few
