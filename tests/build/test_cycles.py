@@ -19,7 +19,6 @@ TYPES = "a part names the type of its whole"
 REMAINING = {
     ("cli.connection", "cli.patience"): FETCHED_LATE,
     ("cli.sql", "cli.sql_shell"): FETCHED_LATE,
-    ("xrce_io.bridge", "xrce_io.facts"): TYPES,
     ("engine.channel", "engine.delivery", "engine.takers"): ONE_MACHINE,
     ("expr.closure", "expr.parse", "expr.tree"): FETCHED_LATE,
     ("journal.ingest.kernel", "journal.ingest.walk"): ONE_MACHINE,

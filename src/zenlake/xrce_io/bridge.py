@@ -496,7 +496,15 @@ class Bridge(Outside):
         running = self.running
         assert running is not None
         above = f"@/{self._session.zid()}/z18"
-        for key, content in facts(running, self):
+        bridged = {
+            "dropped_deletes": self.dropped_deletes,
+            "failed": self.failed,
+            "looped": self.looped,
+            "bridge_refused": self.refused,
+            "overrun": self.overrun,
+            "denied": self.rights.stopped,
+        }
+        for key, content in facts(running, bridged):
             if KeyExpr(f"{above}/{key}").intersects(query.key_expr):
                 query.reply(
                     f"{above}/{key}", json.dumps(content).encode(), encoding="application/json"

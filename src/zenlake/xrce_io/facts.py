@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from zenlake.xrce_io.translate import is_key
 
 if TYPE_CHECKING:
-    from zenlake.xrce_io.bridge import Bridge
     from zenlake.xrce_io.brokering import RunningBroker
 
 __all__ = ["facts"]
 
 
-def facts(running: RunningBroker, bridge: Bridge | None = None) -> list[tuple[str, Any]]:
-    """What an operator is told of a broker, key by key."""
+def facts(running: RunningBroker, bridged: Mapping[str, int]) -> list[tuple[str, Any]]:
+    """Return what an operator is told of a broker, key by key; `bridged`: counts of its bridge."""
     broker = running.broker
     counters = asdict(broker.counters)
     counters["sessions"] = len(broker.members)
     counters["values_refused"] = broker.values.refused
     counters["congested"] += sum(member.congested for member in broker.members.values())
-    if bridge is not None:
-        counters["dropped_deletes"] = bridge.dropped_deletes
-        counters["failed"] = bridge.failed
-        counters["looped"] = bridge.looped
-        counters["bridge_refused"] = bridge.refused
-        counters["overrun"] = bridge.overrun
-        counters["denied"] = bridge.rights.stopped
+    counters.update(bridged)
     rows: list[tuple[str, Any]] = [
         ("broker", {"pid": broker.options.pid.hex(), "locators": running.locators(), **counters})
     ]
