@@ -411,6 +411,53 @@ def test_where_up_serves_http_opens_nothing_that_the_file_closes(tmp_path: Path)
         up._with_page(plan, "0.0.0.0:2", file, None)
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.7", "[::]", "robot.example"])
+@pytest.mark.parametrize("port", ["http", "spark-connect"])
+def test_a_port_that_asks_for_no_password_is_for_this_machine_unless_an_option_says_more(
+    tmp_path: Path, port: str, host: str
+) -> None:
+    from zenlake.cli.anonymous import AnonymousPort, refuse_others
+    from zenlake.cli.own_spark import connect_conf
+    from zenlake.cli.up_http import http_place
+
+    code, lines = run_alone("up", f"--{port}", f"{host}:7", "--data", str(tmp_path / "data"))
+    assert code == 2
+    assert f"add --allow-anonymous {port} " in lines[-1]
+    assert not (tmp_path / "data").exists()
+    if port == "spark-connect":
+        code, lines = run_alone("lake", "run", "--spark-connect", f"{host}:7")
+        assert code == 2
+        assert "runs any program in this Spark" in lines[-1]
+        allowed = connect_conf(f"{host}:7", [AnonymousPort.SPARK_CONNECT])
+        assert f"spark.connect.grpc.binding.address={host}" in allowed
+    else:
+        assert http_place(f"{host}:7", [AnonymousPort.HTTP]) == (host.strip("[]"), 7)
+    other = ({"http", "spark-connect"} - {port}).pop()
+    with pytest.raises(zenlake.ZError, match="whoever reaches that address"):
+        refuse_others(AnonymousPort(port), host, [AnonymousPort(other)])
+
+
+@pytest.mark.parametrize("host", ["", "127.0.0.1:", "127.0.0.9:", "[::1]:", "localhost:"])
+def test_a_port_of_this_machine_needs_no_option(host: str) -> None:
+    from zenlake.cli.own_spark import connect_conf
+    from zenlake.cli.up_http import http_place
+
+    bare = host.removesuffix(":") or "127.0.0.1"
+    assert f"spark.connect.grpc.binding.address={bare}" in connect_conf(f"{host}7")
+    assert http_place(f"{host}7") == (bare.strip("[]"), 7)
+
+
+def test_what_up_allows_spark_s_clients_reaches_the_lake(tmp_path: Path) -> None:
+    import zenlake.cli.up as up
+
+    journal = up._journal(tmp_path, ["**"], None, None, "50ms")
+    plan = up._plan(tmp_path, journal, None, None, None, None, False)
+    allowed = ["--spark-connect", "0.0.0.0:7", "--allow-anonymous", "spark-connect"]
+    lake = up._with_lake(plan, "local[*]", [], allowed, False).lake
+    assert lake is not None
+    assert lake[-4:] == allowed
+
+
 def test_a_file_that_stays_on_this_machine_is_not_opened_without_users(tmp_path: Path) -> None:
     file = tmp_path / "router.json5"
     file.write_text('{listen: {endpoints: ["tcp/127.0.0.1:7", "unixsock-stream//s"]}}')

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zenlake.cli.anonymous import AllowAnonymous
 from zenlake.cli.connection import note
 from zenlake.cli.lake_options import (
     LAKE,
@@ -86,6 +87,7 @@ def run_lake(
             show_default=False,
         ),
     ] = None,
+    anonymous: AllowAnonymous = None,
     iceberg: Annotated[
         bool,
         typer.Option("--iceberg", help="Publish tables of Iceberg too, as iceberg: true does."),
@@ -100,7 +102,9 @@ def run_lake(
     """
     chosen = choose_lake(where, config, journals)
     settings = replace(chosen.settings, iceberg=chosen.settings.iceberg or iceberg)
-    serving = None if once else Serving(_session(endpoints, session_config), spark_connect)
+    # Before Spark is started for nothing.
+    connecting = connect_conf(spark_connect, anonymous)
+    serving = None if once else Serving(_session(endpoints, session_config), connecting)
     fill_lake(chosen.where, chosen.journals, settings, serving, every, as_json, master, conf)
 
 
@@ -120,7 +124,8 @@ class Serving:
     """How a running lake is reached beside its socket."""
 
     session: Config | None = None
-    spark_connect: str | None = None
+    #: The settings of Spark with which its clients get in; empty: they do not.
+    spark_connect: Sequence[str] = ()
 
 
 def fill_lake(
@@ -156,7 +161,7 @@ def fill_lake(
         serving = None
     if serving is not None:
         reaped = () if in_one_java(master) else REAPED
-        conf = [*SPARK, *reaped, *connect_conf(serving.spark_connect), *(conf or ())]
+        conf = [*SPARK, *reaped, *serving.spark_connect, *(conf or ())]
     pause = None if every is None else seconds_of(every, "--every")
     where, journals = absolute(where), [absolute(one) for one in journals]
     for one in journals if once else ():
@@ -199,7 +204,7 @@ def fill_lake(
                     service = held.enter_context(
                         serve_lake(
                             spark, pipeline, session, _complain,
-                            connect=serving.spark_connect is not None, others=others,
+                            connect=bool(serving.spark_connect), others=others,
                         )
                     )  # fmt: skip
                     problems = service.problems

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from zenlake.cli.anonymous import AnonymousPort, refuse_others
 from zenlake.cli.connection import note
 from zenlake.cli.patience import WaitNotice
 
@@ -65,8 +66,11 @@ class Announcing:
             self._waiting = None
 
 
-def connect_conf(place: str | None) -> list[str]:
-    """The settings with which Spark lets its clients in, at a port of this machine."""
+def connect_conf(place: str | None, allowed: Collection[AnonymousPort] | None = None) -> list[str]:
+    """Return the settings with which Spark lets its clients in.
+
+    Raise for an address that other machines reach, unless `allowed` names this port.
+    """
     from zenlake.errors import ConfigError
 
     if place is None:
@@ -74,9 +78,11 @@ def connect_conf(place: str | None) -> list[str]:
     host, _, port = place.rpartition(":")
     if not port.isdecimal() or int(port) > 65535:
         raise ConfigError(f"--spark-connect {place}: write a port such as 15002")
+    host = host or "127.0.0.1"
+    refuse_others(AnonymousPort.SPARK_CONNECT, host, allowed)
     return [
         "spark.plugins=org.apache.spark.sql.connect.SparkConnectPlugin",
-        f"spark.connect.grpc.binding.address={host or '127.0.0.1'}",
+        f"spark.connect.grpc.binding.address={host}",
         f"spark.connect.grpc.binding.port={port}",
         # Views of this database are seen by every session.
         "spark.sql.globalTempDatabase=lake",

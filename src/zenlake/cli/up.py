@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zenlake.cli import quantities
+from zenlake.cli.anonymous import AllowAnonymous
 from zenlake.cli.ending import FAILED, INTERRUPTED, REFUSED, ended_well, note
 from zenlake.cli.options import Fsync, Retain, RetainAge, RetainSize
+from zenlake.cli.own_spark import connect_conf
 from zenlake.cli.pages import examples
 from zenlake.cli.up_http import http_place, serve_status
 from zenlake.cli.up_ready import DATA, tell_router
@@ -147,6 +149,7 @@ def up(
             help="Where /metrics, /health, /ready and /status are served; none: nowhere.",
         ),
     ] = HTTP,
+    anonymous: AllowAnonymous = None,
     rest: Annotated[
         str | None,
         typer.Option(
@@ -185,13 +188,17 @@ def up(
         age = quantities.duration(retain_age, "--retain-age")
         budget = quantities.size(retain_size, "--retain-size")
         rules = quantities.rules(retain, "--retain")
-        place = http_place(http)
+        place = http_place(http, anonymous)
+        connect_conf(spark_connect, anonymous)  # refused before anything is started
+        connecting = [] if spark_connect is None else ["--spark-connect", spark_connect]
+        for port in anonymous or ():
+            connecting += ["--allow-anonymous", port.value]
         with _folder(data) as pid_file, ExitStack() as held:
             journal = _journal(data, keys or ["**"], budget, age, fsync, rules)
             plan = _plan(data, journal, file, listen, connect, changes, alone, opened)
             plan = _with_page(plan, rest, file, changes)
             if lake:
-                plan = _with_lake(plan, master, conf or [], spark_connect, iceberg)
+                plan = _with_lake(plan, master, conf or [], connecting, iceberg)
             plan = held.enter_context(_introduced(plan))
             live = sys.stdout.isatty() and not (plain or as_json)
             output_format = (
@@ -350,7 +357,7 @@ def _is_free(port: int) -> bool:
 
 
 def _with_lake(
-    plan: Plan, master: str, conf: list[str], spark_connect: str | None, iceberg: bool
+    plan: Plan, master: str, conf: list[str], connecting: list[str], iceberg: bool
 ) -> Plan:
     from dataclasses import replace
 
@@ -366,8 +373,7 @@ def _with_lake(
     arguments += ["--journal", str(plan.data / "journal"), "--master", master]
     for setting in conf:
         arguments += ["--conf", setting]
-    if spark_connect is not None:
-        arguments += ["--spark-connect", spark_connect]
+    arguments += connecting
     if iceberg:
         arguments.append("--iceberg")
     return replace(plan, lake=arguments, prepare_lake=prepare)

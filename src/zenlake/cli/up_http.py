@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import time
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from zenlake.cli.anonymous import AnonymousPort, refuse_others
 
 if TYPE_CHECKING:
     from zenlake.http.connections import Connections
@@ -17,8 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["http_place", "serve_status"]
 
 
-def http_place(text: str) -> tuple[str, int] | None:
-    """Host and port of `--http`; None where it says that nothing is served."""
+def http_place(
+    text: str, allowed: Collection[AnonymousPort] | None = None
+) -> tuple[str, int] | None:
+    """Return host and port of `--http`; None where it says that nothing is served.
+
+    Raise for an address that other machines reach, unless `allowed` names this port.
+    """
     if text in ("none", "no", "off"):
         return None
     host, _, port = text.rpartition(":")
@@ -27,6 +35,7 @@ def http_place(text: str) -> tuple[str, int] | None:
         raise typer.BadParameter(
             f"'{text}' is no place; write one like 127.0.0.1:7780, or none", param_hint="--http"
         )
+    refuse_others(AnonymousPort.HTTP, host, allowed)
     return host, int(port)
 
 
