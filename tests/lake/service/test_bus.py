@@ -18,7 +18,7 @@ import zenoh
 import zenlake
 from tests.api.sessions import connected, listening, where
 from tests.journal.recording import until_rows
-from tests.lake.journals import Here, table_of
+from tests.lake.journals import Here, rows_of, table_of
 from tests.routing.policies import access_control, applying, rule, subject
 from tests.waiting import SECONDS, until
 from zenlake.journal.options import Options
@@ -464,6 +464,55 @@ def test_no_answer_tells_of_keys_that_access_control_denies_to_the_asker(tmp_pat
         (refusal,) = told(stranger, "@journal/j/segments/0/0/**")
         assert "segments have the rows of all keys" in refusal
         assert b"secret" in dict(told(world.client, "@journal/j/*"))["@journal/j/ledger"]
+
+
+UNTOUCHED = rule("no writes", "deny", "robot/secret/**", messages=["put", "delete"])
+
+
+@pytest.mark.parametrize("expr", ["**", "robot/**", "robot/*/x"])
+def test_a_write_of_many_keys_by_somebody_who_may_not_write_some_changes_none_recorded(
+    tmp_path: Path, expr: str
+) -> None:
+    before = [("robot/free/x", {"n": 0}), ("robot/secret/x", {"n": 1})]
+    with (
+        opened(tmp_path, "robot/**", rules=guarded(UNTOUCHED)) as world,
+        guest(world.node) as stranger,
+    ):
+        for key, value in before:
+            world.put(key, value)
+        world.settle()
+        world.pipeline.step()
+        blocking = zenoh.CongestionControl.BLOCK
+        stranger.delete(expr, congestion_control=blocking)
+        stranger.put(expr, json.dumps({"n": 666}), congestion_control=blocking)
+        # What comes after them over the same session is recorded, and so they have been judged.
+        stranger.put("robot/free/y", json.dumps({"n": 2}), congestion_control=blocking)
+        after = [before[0], ("robot/free/y", {"n": 2}), before[1]]
+        world.heard += 1
+        world.settle()
+        assert world.rows("robot/**") == after, "of the recorder"
+        world.pipeline.step()
+        world.pipeline.finish()
+        world.service.committed()
+        for question in ("robot/**?_asof=now()", "robot/**?_filter=n>=0"):
+            assert world.rows(question) == after
+        assert latest(world) == [key for key, _ in after]
+        # Who may write all of them changes all.
+        world.client.delete(expr, congestion_control=blocking)
+        world.heard += 1
+        world.settle()
+        world.pipeline.step()
+        world.pipeline.finish()
+        world.service.committed()
+        left = [row for row in after if row[0].endswith("y") and expr.endswith("x")]
+        assert world.rows("robot/**?_asof=now()") == left
+        assert world.rows("robot/**") == left
+        assert latest(world) == [key for key, _ in left]
+
+
+def latest(world: World) -> list[str]:
+    """The keys in the table of the newest values."""
+    return sorted(row["key"] for row in rows_of(world.lake, "latest"))
 
 
 def test_the_router_of_the_asker_speaks_for_it_across_other_routers(tmp_path: Path) -> None:
