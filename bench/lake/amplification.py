@@ -111,7 +111,7 @@ def amplification(folder: Path, seconds: int, robots: int, rate: float, camera: 
         end = now + 1.0
         while now < end:
             now += max(0.05, loop.turn(now) or 0.0)
-        loop.maintenance.turn(end)
+        loop.maintenance.turn(end, time.time())
         written += me.io_counters().write_chars - before
     writer.close()
     tables = {table.name: table for table in pipeline.shown()}

@@ -42,6 +42,18 @@ def newest(session: Session) -> list[str]:
     return sorted({one.payload.to_string() for one in replies if one is not None})
 
 
+def clock_ahead(session: Session) -> float:
+    """How far the journal says that the clock is ahead of what was recorded before."""
+    found = [reply.ok for reply in session.get("@journal/j/stats")]
+    return max(float(json.loads(one.payload.to_bytes())["clock_ahead"]) for one in found if one)
+
+
+def sealed(folder: Path) -> int:
+    journal = Journal.open(folder / "j")
+    pieces = [one for n in range(journal.partitions) for one in journal.segments(n)]
+    return sum(one.sealed for one in pieces)
+
+
 @pytest.mark.parametrize("stores", [True, False], ids=["a storage", "a recorder alone"])
 def test_a_date_that_is_set_back_and_forth_loses_nothing_and_newer_values_stay_newest(
     tmp_path: Path, shifted_clock: Path, stores: bool
@@ -50,11 +62,13 @@ def test_a_date_that_is_set_back_and_forth_loses_nothing_and_newer_values_stay_n
     shift = tmp_path / "shift"
     shift.write_bytes(struct.pack("q", 0))
     journal = {"name": "j", "dir": str(tmp_path / "j"), "key_exprs": ["clock/**"], "fsync": "5ms"}
+    # Each value is in a segment that is sealed at once, and an hour old after the first jump ahead.
+    kept = {"segment_bytes": 1, "retain_age": HOUR - 1}
     storage = {"key_expr": "clock/**", "volume": {"id": "fs", "dir": str(tmp_path / "fs")}}
     file = tmp_path / "router.json5"
     storages = {"s": storage} if stores else {}
     settings = {
-        "journals": [journal],
+        "journals": [journal | kept],
         "plugins": {"storage_manager": {"volumes": {"fs": {}}, "storages": storages}},
     }
     file.write_text(json.dumps(settings))
@@ -74,6 +88,9 @@ def test_a_date_that_is_set_back_and_forth_loses_nothing_and_newer_values_stay_n
                     lambda number=number: newest(session) == [str(number)],  # type: ignore[misc]
                     f"the value of a date moved by {seconds} s is the newest",
                 )
+                until(lambda number=number: sealed(tmp_path) == number + 1, "each is sealed")  # type: ignore[misc]
+                if seconds == YEAR:
+                    until(lambda: clock_ahead(session) > YEAR - HOUR, "nothing is deleted for it")
             assert session.info.routers_zid() == sessions, "the session is the same all the time"
         assert router.interrupt() == 130
     rows = [

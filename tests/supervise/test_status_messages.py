@@ -56,6 +56,14 @@ def test_a_storage_that_is_not_written_makes_the_status_unwell_and_ends_nothing(
     assert Status.from_json(found.to_json()).troubles == found.troubles
 
 
+def test_a_clock_that_is_ahead_of_what_was_recorded_needs_a_look_and_is_not_unwell() -> None:
+    found = status(journal=JournalReport(clock_ahead=365 * 86400.0))
+    (warning,) = found.warnings
+    assert warning.startswith("the clock is 365 days, 0:00:00 ahead of when rows were recorded")
+    assert found.health == Health.WELL
+    assert Status.from_json(found.to_json()).warnings == [warning]
+
+
 def words(alerts: StatusAlerts, now: Status, clock: float = 0.0, **report: int) -> str:
     return "\n".join([one.words for one in alerts.check(now, report, clock)])
 

@@ -261,6 +261,7 @@ class Recorder:
                 "bytes": writer.retired_bytes,
                 "failures": writer.retire_failures,
             },
+            "clock_ahead": writer.held_seconds,
             "disk_full": writer.full,
             "stuck": writer.stuck,
             "retries": writer.retries,

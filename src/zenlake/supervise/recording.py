@@ -165,6 +165,7 @@ class Recording:
             "queued_bytes": stats["queued_bytes"],
             "dropped": stats["dropped"],
             "disk_full": stats["disk_full"],
+            "clock_ahead": stats["clock_ahead"],
             "stuck": stats["stuck"],
             "future": sum(stats["future"].values()),
             "retired": stats["retired"]["rows"],

@@ -167,6 +167,7 @@ class Reports:
                 report.disk_full = bool(one["disk_full"])
                 report.future = int(one.get("future", 0))
                 report.retired = int(one.get("retired", 0))
+                report.clock_ahead = float(one.get("clock_ahead", 0.0))
                 if not report.disk_full:
                     report.failure = str(one.get("stuck", ""))
             else:

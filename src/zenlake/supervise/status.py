@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, fields
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 
@@ -69,6 +70,9 @@ class JournalReport:
     future: int = 0
     #: Samples whose values a rule of retention took, since the recorder began.
     retired: int = 0
+    #: Seconds by which the clock is ahead of what was recorded before, for which nothing is
+    #: deleted that it would delete.
+    clock_ahead: float = 0.0
     disk_full: bool = False
     #: What its files take.
     size: int = 0
@@ -198,6 +202,11 @@ class Status:
             warnings += self.lake.problems
         if self.journal.dropped:
             warnings.append(f"{self.journal.dropped:,} samples could not be kept")
+        if self.journal.clock_ahead:
+            warnings.append(
+                f"the clock is {timedelta(seconds=int(self.journal.clock_ahead))} ahead of when "
+                "rows were recorded before; nothing is deleted for that until it was so for a day"
+            )
         return warnings
 
     @property

@@ -11,6 +11,7 @@ from tests.journal.rows import rows, told
 from zenlake.errors import JournalGap, LocalError
 from zenlake.journal import Journal
 from zenlake.journal.disk.files import LocalFiles
+from zenlake.journal.options import RetainRule
 from zenlake.journal.writing.log import Log, LogLimits
 from zenlake.journal.writing.readers import READERS
 from zenlake.journal.writing.retention import JournalRetention
@@ -67,6 +68,103 @@ def test_what_was_sealed_long_ago_is_let_go_whatever_its_rows_say() -> None:
     again = Log(disk.killed(), limits=limits, clock=clock)
     assert again.partitions[0].next == 3
     assert again.partitions[0].manifest.earliest == 3
+
+
+YEAR = 365 * 86400.0
+
+
+def kept(disk: Disk) -> list[int]:
+    return [segment.first for segment in Journal(disk, "disk").segments(0)]
+
+
+def recording(log: Log, clock: Clock, steady: Clock, count: int, apart: float = 600.0) -> None:
+    """Seal a segment with one row each so many seconds."""
+    for _ in range(count):
+        log.write(0, rows(["a"]))
+        log.commit()
+        log.tend()
+        clock.now += apart
+        steady.now += apart
+
+
+@pytest.mark.parametrize("ages", ["of all", "by a rule"])
+def test_a_date_that_is_set_ahead_deletes_nothing_before_it_was_so_for_a_day(
+    ages: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, steady = Clock(), Clock()
+    month = 30 * 86400.0
+    rule = (RetainRule("**", month),) if ages == "by a rule" else ()
+    retention = JournalRetention(age=None if rule else month)
+    limits = LogLimits(segment_bytes=1, retention=retention, rules=rule)
+    log = Log(disk := Disk(), limits=limits, clock=clock, steady=steady)
+
+    def values() -> int:
+        return len(told(Journal(disk, "disk").scan()))
+
+    recording(log, clock, steady, 3)
+    clock.now += YEAR
+    for _ in range(140):
+        log.tend()
+        clock.now += 600
+        steady.now += 600
+    assert values() == 3
+    assert log.held == pytest.approx(YEAR)
+    (line,) = [one.getMessage() for one in caplog.records if "the clock is" in one.getMessage()]
+    assert "the clock is 365 days, 0:00:00 ahead" in line
+    # The date is set right.
+    clock.now -= YEAR
+    log.tend()
+    assert (values(), log.held) == (3, 0.0)
+    # It is set ahead again, for good.
+    clock.now += YEAR
+    for _ in range(160):
+        log.tend()
+        clock.now += 600
+        steady.now += 600
+    assert (values(), log.held) == (0, 0.0)
+
+
+def test_a_writer_that_starts_with_a_date_set_ahead_deletes_nothing_for_a_day() -> None:
+    clock, steady = Clock(), Clock()
+    limits = LogLimits(segment_bytes=1, retention=JournalRetention(age=3 * 86400.0))
+    log = Log(disk := Disk(), limits=limits, clock=clock, steady=steady)
+    recording(log, clock, steady, 3)
+    clock.now += YEAR
+    log = Log(disk := disk.killed(), limits=limits, clock=clock, steady=steady)
+    recording(log, clock, steady, 3)
+    assert kept(disk) == [0, 1, 2, 3, 4, 5]
+    # Another start, which finds rows of the new date already.
+    log = Log(disk := disk.killed(), limits=limits, clock=clock, steady=steady)
+    recording(log, clock, steady, 3)
+    assert kept(disk) == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    recording(log, clock, steady, 140)
+    assert kept(disk)[0] == 3
+
+
+def test_a_segment_of_a_date_that_was_set_back_goes_with_those_after_it() -> None:
+    clock, steady = Clock(), Clock()
+    limits = LogLimits(segment_bytes=1, retention=JournalRetention(age=3600.0))
+    log = Log(disk := Disk(), limits=limits, clock=clock, steady=steady)
+    clock.now += YEAR
+    recording(log, clock, steady, 2)
+    clock.now -= YEAR
+    recording(log, clock, steady, 2)
+    assert kept(disk) == [0, 1, 2, 3]
+    recording(log, clock, steady, 6)
+    assert kept(disk) == [4, 5, 6, 7, 8, 9], "an hour of them"
+
+
+def test_a_segment_that_was_begun_before_the_date_was_set_back_is_sealed_in_its_time() -> None:
+    clock = Clock()
+    log = Log(disk := Disk(), limits=LogLimits(segment_age=10.0), clock=clock)
+    log.write(0, rows(["a"]))
+    log.commit()
+    log.tend()
+    clock.now -= 500
+    assert log.tend() == 10.0
+    clock.now += 11
+    log.tend()
+    assert Journal(disk, "disk").segments(0)[0].sealed
 
 
 def sealed(log: Log, count: int, start: int = 0) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -37,6 +38,19 @@ def test_days_that_are_over_leave_the_table_of_a_view_and_its_place_stays(tmp_pa
         assert sorted(row["n"] for row in rows_of(tmp_path, "means")) == left
     # A batch that comes again finds itself, though its rows are gone.
     assert results.reached("app") == 3
+
+
+def test_a_date_that_is_set_ahead_drops_no_days_before_it_was_so_for_a_day(tmp_path: Path) -> None:
+    definition = new_definition("means", "view", "SELECT n FROM samples")
+    results = ResultTable(LakeLocation(tmp_path), definition, COLUMNS, 600.0, 86400.0)
+    results.append(pa.table({"n": [1]}, COLUMNS), {"app": (None, 0)})
+    now = time.time()
+    results.keep_in_shape(now)
+    results.keep_in_shape(now + 365 * 86400)
+    assert len(rows_of(tmp_path, "means")) == 1
+    again = ResultTable(LakeLocation(tmp_path), definition, COLUMNS, 600.0, 86400.0)
+    again.keep_in_shape(now + 365 * 86400)
+    assert len(rows_of(tmp_path, "means")) == 1
 
 
 def test_a_batch_that_was_overtaken_or_ended_is_not_written_twice(tmp_path: Path) -> None:

@@ -13,10 +13,12 @@ from tests.lake.journals import Here, R, rows_of, table_of, write
 from tests.lake.rowsof import START, Row
 from zenlake.lake import LakeConfig, Pipeline, Retention, open, read_config
 from zenlake.lake.ingest.spark_tasks import Work
+from zenlake.lake.maintain.background import BackgroundMaintenance, Schedule
 from zenlake.lake.maintain.upkeep import MOST_ROWS, compact, groups, promised, retain, vacuum
 from zenlake.lake.table.data_files import DataFile
 
 SMALL = LakeConfig(compact_files=4)
+DAY = 86400.0
 
 
 def filled(tmp_path: Path, batches: int, each: int = 3) -> Pipeline:
@@ -129,6 +131,39 @@ def test_retention_goes_by_age_and_the_first_rule_that_names_a_key(tmp_path: Pat
     assert everything["samples"] == 18
     assert rows_of(lake, "samples") == []
     assert everything["quarantine"] == 3
+
+
+def test_a_date_that_is_set_ahead_drops_no_rows_before_it_was_so_for_a_day(tmp_path: Path) -> None:
+    now = time.time()
+    write(tmp_path / "journal", [Row("k", b"%d" % n, at=n, heard=now - START) for n in range(16)])
+    config = LakeConfig(retain=(Retention("**", 10 * DAY),), history=10 * DAY)
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here(), config)
+    pipeline.step()
+    pipeline.finish()
+    told: list[str] = []
+    schedule = Schedule(retain=DAY / 24, vacuum=DAY / 24)
+    upkeep = BackgroundMaintenance(pipeline, Here(), schedule, told.append)
+    orphan = tmp_path / "lake" / "samples" / "orphan.parquet"
+    orphan.write_bytes(b"")
+    upkeep.turn(0.0, now)
+    year = 365 * DAY
+    os.utime(orphan, (now - year, now - year))  # as old as it seems when the date is set
+    for hour in range(1, 24):
+        upkeep.turn(hour * 3600.0, now + year + hour * 3600)
+    assert len(rows_of(tmp_path / "lake", "samples")) == 16
+    assert orphan.exists()
+    (problem,) = upkeep.problems
+    assert "the clock is 365 days, 0:00:00 ahead" in problem
+    assert told == [f"upkeep: {problem}"]
+    # One that starts meanwhile waits, too.
+    other = BackgroundMaintenance(pipeline, Here(), schedule, told.append)
+    for hour in range(23):
+        other.turn(hour * 3600.0, now + year + hour * 3600)
+    assert len(rows_of(tmp_path / "lake", "samples")) == 16
+    upkeep.turn(2 * DAY, now + year + 2 * DAY)
+    assert rows_of(tmp_path / "lake", "samples") == []
+    assert not orphan.exists()
+    assert upkeep.problems == ()
 
 
 def test_a_retention_that_is_overtaken_looks_again(tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 import pyarrow as pa
 
+from zenlake.clock.age_clock import AgeClock
 from zenlake.errors import JournalCorrupt, JournalError, LocalError
 from zenlake.journal.disk.files import JournalFiles, replace
 from zenlake.journal.disk.layout import INFO, MAX_PARTITIONS, TEMPORARY, UNSYNCED, JournalInfo
@@ -23,11 +25,12 @@ from zenlake.journal.options import RetainRule
 from zenlake.journal.reading.reader import Journal
 from zenlake.journal.writing.partition import Partition
 from zenlake.journal.writing.readers import read_by_all
-from zenlake.journal.writing.retention import JournalRetention
+from zenlake.journal.writing.retention import JournalRetention, holds_back
 from zenlake.journal.writing.retire import Retiring
 from zenlake.journal.writing.rules import RetainRules
 from zenlake.journal.writing.shipping import Shipper
 from zenlake.journal.writing.sources import SourceNumbers
+from zenlake.journal.writing.steady import steady_time
 
 __all__ = ["Log", "LogLimits"]
 
@@ -65,16 +68,22 @@ class Log:
         limits: LogLimits | None = None,
         sealed_to: str | None = None,
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] | None = None,
     ) -> None:
         """Create the journal, or recover it.
 
         `durable` says whether fsync is called for every watermark; sealed segments are always
-        synced. `sealed_to` is the URI that sealed segments move to.
+        synced. `sealed_to` is the URI that sealed segments move to. `steady` is a clock that nobody
+        sets; if not given, that of the system, or `clock` if it is not the system's.
         """
         self.files = files
         self._durable = durable
         self._limits = limits or LogLimits()
         self._clock = clock
+        self._steady = steady or (steady_time if clock is time.time else clock)
+        #: By how many seconds of the wall clock nothing is deleted that it would delete.
+        self.held = 0.0
+        self._warned = False
         #: How many segments were sealed.
         self.sealed = 0
         rules = RetainRules(self._limits.rules)
@@ -95,6 +104,9 @@ class Log:
         ]
         for partition, offset in zip(self.partitions, before.offsets, strict=True):
             partition.recover(offset if trusted else 0, clock())
+        self._ages = AgeClock(
+            segment.closed for one in self.partitions for segment in one.manifest.segments
+        )
         self.sources = SourceNumbers(dict(before.sources))
         self._learn(before)
         files.sync("")
@@ -188,7 +200,8 @@ class Log:
                 partition.publish(partition.manifest)
             active = partition.active
             if active.blocks:
-                active.opened = active.opened or now
+                # A date that was set back since must not keep it open for so much longer.
+                active.opened = min(active.opened or now, now)
                 left = active.opened + self._limits.segment_age - now
                 if active.size >= self._limits.segment_bytes or left <= 0:
                     partition.seal(now)
@@ -200,16 +213,40 @@ class Log:
             self._relocate(shipper)
             wait = min(wait, 0.25)
         retention = self._limits.retention
+        judged = self._judged(now)
         retention.apply(
             self.files,
             self.partitions,
-            now,
+            judged,
             shipped=shipper is not None,
             read=None if retention.hold is None else read_by_all(self.files, self.info),
         )
         if shipper is not None:
             shipper.offer(tuple(partition.manifest for partition in self.partitions))
-        return min(wait, self._retiring.step(self.partitions, now))
+        return min(wait, self._retiring.step(self.partitions, judged))
+
+    def _judged(self, now: float) -> float:
+        """Return the time by which ages are judged; say so where that keeps something."""
+        judged = self._ages.time(now, self._steady())
+        ages = [rule.age for rule in self._limits.rules]
+        if self._limits.retention.age is not None:
+            ages.append(self._limits.retention.age)
+        held = self._ages.held
+        self._warned &= held > 0.0
+        if held and holds_back(self.partitions, ages, judged, now):
+            self.held = held
+        else:
+            self.held = 0.0
+        if self.held and not self._warned:
+            self._warned = True
+            _log.warning(
+                "journal '%s': the clock is %s ahead of when rows were recorded before; nothing is "
+                "deleted for that until it has been so for a day: if the date is wrong, set it "
+                "right",
+                self.info.name,
+                timedelta(seconds=int(held)),
+            )
+        return judged
 
     def _relocate(self, shipper: Shipper) -> None:
         """List segments where they arrived, and only then remove them here."""

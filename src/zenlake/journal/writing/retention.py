@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from zenlake.errors import LocalError
 from zenlake.journal.disk.files import JournalFiles
 from zenlake.journal.disk.remote import RemoteFiles, is_uri, parted
+from zenlake.journal.disk.segment import Segment
 from zenlake.journal.writing.partition import Partition
 
-__all__ = ["JournalRetention"]
+__all__ = ["JournalRetention", "holds_back", "sealing_times"]
 
 _log = logging.getLogger("zenlake.journal")
 
@@ -22,7 +23,7 @@ class JournalRetention:
 
     What a reader has not read yet is kept beyond that, up to `hold` bytes more. The age of a
     segment is the time since it was sealed, by the clock of this machine: the times in its rows
-    were chosen by strangers.
+    were chosen by strangers. `zenlake.clock.age_clock` decides how far that clock is believed.
     """
 
     bytes: int | None = None
@@ -48,16 +49,18 @@ class JournalRetention:
     ) -> None:
         """Let go of segments; readers that have one open keep it.
 
-        `shipped`: whether another program removes those that are on another filesystem. `read`: of
-        each partition, the offset below which every reader has all; None if there is no reader.
+        `now`: the time by which ages are judged. `shipped`: whether another program removes those
+        that are on another filesystem. `read`: of each partition, the offset below which every
+        reader has all; None if there is no reader.
         """
         drop = [0] * len(partitions)
         if self.hold is None:
             read = None
         if self.age is not None:
             for index, partition in enumerate(partitions):
-                for segment in partition.manifest.segments:
-                    if segment.closed + self.age > now or _unread(read, index, segment.end):
+                segments = partition.manifest.segments
+                for segment, closed in zip(segments, sealing_times(segments, now), strict=True):
+                    if closed + self.age > now or _unread(read, index, segment.end):
                         break
                     drop[index] += 1
         if self.bytes is not None:
@@ -98,6 +101,33 @@ class JournalRetention:
                 continue
             drop[index] += 1
             total -= size
+
+
+def sealing_times(segments: Sequence[Segment], now: float) -> list[float]:
+    """Return when segments were sealed, at the latest.
+
+    One that says it was sealed in the future, by a clock that was set back since, was sealed
+    before those after it.
+    """
+    times: list[float] = []
+    after = now
+    for segment in reversed(segments):
+        if segment.closed <= now:
+            after = segment.closed
+        times.append(after)
+    return times[::-1]
+
+
+def holds_back(
+    partitions: Sequence[Partition], ages: Sequence[float], judged: float, wall: float
+) -> bool:
+    """Return True if a segment is kept because ages are judged by `judged` and not by `wall`."""
+    return any(
+        judged < segment.closed + age <= wall
+        for partition in partitions
+        for segment in partition.manifest.segments
+        for age in ages
+    )
 
 
 def _unread(read: Sequence[int] | None, partition: int, end: int) -> bool:

@@ -76,7 +76,8 @@ class Retiring:
         if not self._rules:
             return math.inf
         if self._work is None:
-            if now < self._look_at:
+            # A look that is further away was planned before the date was set back.
+            if now < self._look_at <= now + LOOK:
                 return self._look_at - now
             self._begin(partitions, now)
         if self._work is not None:

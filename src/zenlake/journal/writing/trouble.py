@@ -55,6 +55,8 @@ class WriterStats:
     retired_rows: int = 0
     retired_bytes: int = 0
     retire_failures: int = 0
+    #: Seconds by which the clock is ahead, for which nothing is deleted that it would delete.
+    held_seconds: float = 0.0
 
 
 class DiskTrouble:

@@ -429,6 +429,7 @@ class JournalWriter:
             retired = self._journal.retired
             self.stats.retired_rows, self.stats.retired_bytes = retired.rows, retired.bytes
             self.stats.retire_failures = retired.failures
+            self.stats.held_seconds = self._journal.held
         self._trouble.over("segments")
         return rest
 

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 
+from zenlake.clock.age_clock import AgeClock
 from zenlake.errors import LocalError
+from zenlake.journal.writing.steady import steady_time
 from zenlake.lake.maintain.upkeep import vacuum
 from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.model.sample_rows import DAY
@@ -115,6 +117,7 @@ class ResultTable:
         )
         if self.table.described != described_as(definition):
             raise LocalError(f"the table '{definition.name}' is of somebody else")
+        self._ages = AgeClock(file.modified / 1000 for file in self.table.files())
 
     def reached(self, app: str) -> int | None:
         """The number that an application moved to last."""
@@ -165,13 +168,15 @@ class ResultTable:
         rows = rows.select(self.columns.names).cast(self.columns)
         return write_file(self.table.place, rows, {DAY: when}, uuid.uuid4().hex)
 
-    def keep_in_shape(self) -> None:
+    def keep_in_shape(self, now: float | None = None) -> None:
         """Drop days that are over, merge small files, and delete those that nobody needs.
 
         For when a batch is in the table and published: that does not wait for it.
         """
+        wall = time.time() if now is None else now
+        judged = self._ages.time(wall, steady_time())
         if self._keep is not None:
-            first = f"{datetime.fromtimestamp(time.time() - self._keep, UTC):%Y-%m-%d}"
+            first = f"{datetime.fromtimestamp(judged - self._keep, UTC):%Y-%m-%d}"
             old = [file for file in self.table.files() if str(file.partition[DAY]) < first]
             if old:
                 self.table.rewrite([], old, True)
@@ -185,7 +190,7 @@ class ResultTable:
                 self.table.rewrite([self._write(pa.concat_tables(parts), day)], files, False)
         self._commits += 1
         if self._commits % VACUUM == 0:
-            vacuum(self.table, self._age)
+            vacuum(self.table, self._age + wall - judged)
 
 
 def described_as(definition: ContinuousQuery) -> str:

@@ -35,7 +35,16 @@ from zenlake.lake.table.iceberg import FOLDER
 from zenlake.lake.table.location import LakeLocation
 from zenlake.recorded.columns import coded
 
-__all__ = ["CompactTask", "RetainTask", "compact", "groups", "promised", "retain", "vacuum"]
+__all__ = [
+    "CompactTask",
+    "RetainTask",
+    "compact",
+    "groups",
+    "promised",
+    "retain",
+    "retains_more",
+    "vacuum",
+]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -216,15 +225,12 @@ def retain(
     progress: Progress | None = None,
 ) -> int:
     """Drop the rows that the rules no longer keep; gives how many."""
-    if table.name in REPLACED or table.is_continuous or not rules:
-        return 0
-    if not {"key", "received"} <= set(table.schema.names):
+    if not _has_ages(table, rules):
         return 0
     when = time.time() if now is None else now
-    newest = pa.scalar(int((when - min(rule.age for rule in rules)) * 1_000_000), pa.int64())
     dropped = tries = 0
     table.refresh()
-    planned = _old(table, newest)
+    planned = _old(table, rules, when)
     total = len(planned)
     while planned:
         some = planned[: max(1, tasks.parallel)]
@@ -243,7 +249,7 @@ def retain(
                 raise
             log.info("%s; planning anew", error)
             table.refresh()
-            planned = _old(table, newest)
+            planned = _old(table, rules, when)
             continue
         dropped += sum(one.dropped for _, one in changed)
         planned = planned[len(some) :]
@@ -252,8 +258,23 @@ def retain(
     return dropped
 
 
-def _old(table: Table, newest: Any) -> list[DataFile]:
+def retains_more(table: Table, rules: tuple[Retention, ...], judged: float, wall: float) -> bool:
+    """Return True if `retain` looks at fewer files by the time `judged` than by `wall`."""
+    if not _has_ages(table, rules):
+        return False
+    return len(_old(table, rules, judged)) < len(_old(table, rules, wall))
+
+
+def _has_ages(table: Table, rules: tuple[Retention, ...]) -> bool:
+    """Return True if rules of retention concern a table."""
+    if table.name in REPLACED or table.is_continuous or not rules:
+        return False
+    return {"key", "received"} <= set(table.schema.names)
+
+
+def _old(table: Table, rules: tuple[Retention, ...], now: float) -> list[DataFile]:
     """The files that have rows from before the newest moment of any rule."""
+    newest = pa.scalar(int((now - min(rule.age for rule in rules)) * 1_000_000), pa.int64())
     actions = table.actions()
     files = table.files()
     if "min.received" not in actions.column_names:

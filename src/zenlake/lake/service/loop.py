@@ -324,6 +324,7 @@ class Loop:
         error, at = next((one for one in errors if one is not None), (None, None))
         ages = [one._freshness.reached(now, one._pipeline.reached()) for one in (self, *self._led)]
         problems = [one for each in pipelines for one in each.problems]
+        problems += self.maintenance.problems
         problems += [one for each in pipelines for one in each.stopped.sentences()]
         return LakeStatus(
             written=time.time(),
