@@ -10,8 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import zenlake
+from tests.api.sessions import listening
 from tests.rest.conftest import plugins, router, url_of
 from tests.web.browser import Browser, start
+from zenlake.remote import RemoteApiService
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -165,6 +167,29 @@ def test_a_page_of_another_site_or_port_asks_no_queryable(
         driver.open(f"{url}/asked/typed")
         driver.until(lambda: asked.keys, "it was asked")
         assert set(asked.keys) == {"asked/typed"}
+
+
+REMOTE = """<script>
+told = "";
+socket = new WebSocket("{url}");
+socket.onopen = () => {{ told = "opened"; }};
+socket.onclose = () => {{ told = told || "refused"; }};
+</script>"""
+
+
+def test_pages_of_this_machine_alone_reach_the_port_for_browsers(
+    driver: Browser, evil: Evil
+) -> None:
+    remote = json.dumps({"remote_api": {"websocket_port": "127.0.0.1:0"}})
+    with listening(mode='"router"', plugins=remote) as bus:
+        service = bus.runtime.services["zenlake.remote"]
+        assert isinstance(service, RemoteApiService)
+        evil.page = REMOTE.format(url=service.url)
+        # A page for this port is always served at another one; a name elsewhere is another site.
+        for name, told in (("localhost", "opened"), ("127.0.0.1", "opened"), (NAME, "refused")):
+            driver.open(f"http://{name}:{evil.server_port}/")
+            driver.until(lambda: driver.js("return told"), "it is told")
+            assert driver.js("return told") == told, name
 
 
 def test_a_name_that_is_made_to_point_here_reaches_no_key(driver: Browser) -> None:

@@ -157,7 +157,8 @@ class _Door:
         allowed = self._settings.origins
         if ANY in allowed or origin_allowed(origin, host, allowed):
             return True
-        # A page that this machine serves, on whatever port: others' names are not its.
+        # A page that this machine serves, on whatever port: this one serves none, so that a page
+        # which uses it is always at another. Others' names are not this machine's.
         _, _, authority = origin.partition("://")
         return host_name(authority) in self._hosts
 
