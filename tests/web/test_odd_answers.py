@@ -356,6 +356,26 @@ def test_scripts_in_keys_and_payloads_are_texts(driver: Browser, bus: zenlake.Se
     assert driver.errors() == []
 
 
+def test_scripts_in_rows_and_columns_of_sql_are_texts(
+    driver: Browser, bus: zenlake.Session, stranger: Stranger
+) -> None:
+    rows = [{text: other for text in SCRIPTS} for other in SCRIPTS]
+    stranger.says(json.dumps(rows).encode())
+    driver.open(f"{url_of(bus)}/#/map")
+    driver.connects()
+    asked(driver, "ask", kind="sql", q="SELECT 1")
+    driver.shows(f"{len(rows)} rows in")
+    driver.until(lambda: driver.js(CELLS, "th") == [*SCRIPTS], "the names of all columns")
+    assert driver.js(CELLS, "td") == [text for text in SCRIPTS for _ in SCRIPTS]
+    clean(driver)
+    assert driver.errors() == []
+
+
+CELLS = """
+return [...document.querySelectorAll(`#answer ~ * ${arguments[0]}`)].map((one) => one.textContent)
+"""
+
+
 def test_a_key_that_climbs_to_another_asks_for_no_other(
     driver: Browser, bus: zenlake.Session
 ) -> None:
