@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 import sys
 import time
@@ -21,7 +20,7 @@ from zenlake.cli.connection import note
 from zenlake.cli.lake_options import LAKE, Conf, Master, Where
 from zenlake.cli.own_spark import Announcing, sparking
 from zenlake.cli.pages import examples
-from zenlake.printable import json_text, printable_lines
+from zenlake.printable import json_text, printable, printable_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -254,7 +253,7 @@ def asker(where: str, options: SqlOptions) -> Iterator[Callable[[str, int | None
 
 def show_table(answer: pa.Table, limit: int) -> None:
     """Print rows as a table that fits the terminal."""
-    names = answer.column_names
+    names = [_shown(name) for name in answer.column_names]
     columns = [[_shown(value) for value in column.to_pylist()] for column in answer.columns]
     lines = [names, *(list(row) for row in zip(*columns, strict=True))][: limit + 1]
     widths = fitting([max(len(line[n]) for line in lines) for n in range(len(names))])
@@ -297,9 +296,7 @@ def _shown(value: object) -> str:
     if isinstance(value, list | dict):
         from zenlake.lake.model.json_values import plain
 
-        return json.dumps(plain(value), ensure_ascii=False)
-    from zenlake.printable import printable
-
+        return json_text(plain(value))
     return printable(str(value).replace("\n", "⏎"))
 
 

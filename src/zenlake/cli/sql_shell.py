@@ -109,7 +109,9 @@ class Shell:
             for column, kind in tables[table].items():
                 typer.echo(printable(f"{column:<20} {kind}"))
         else:
-            typer.echo(f"there is no table '{table}'; there are {', '.join(sorted(tables))}")
+            typer.echo(
+                printable(f"there is no table '{table}'; there are {', '.join(sorted(tables))}")
+            )
 
     def _ask(self, query: str) -> None:
         from zenlake.cli.plot import drawn

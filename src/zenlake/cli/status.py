@@ -60,6 +60,7 @@ def status(
     0 if all is well, 1 if something is not (the reasons are printed), 3 if nobody runs there, 4
     while it starts for the first time.
     """
+    from zenlake.printable import printable
     from zenlake.supervise.screen import screen
     from zenlake.supervise.status import Health
 
@@ -74,12 +75,10 @@ def status(
         else:
             from rich.console import Console
 
-            from zenlake.printable import printable_lines
-
             width = Console().width if sys.stdout.isatty() else 200
-            typer.echo(printable_lines("\n".join(screen(current, width))))
+            typer.echo("\n".join(screen(current, width)))
         for reason in current.reasons:
-            note(reason)
+            note(printable(reason))
         if current.health is Health.UNWELL:
             raise typer.Exit(FAILED)
         if current.health is Health.STARTING:

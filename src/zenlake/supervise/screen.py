@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from zenlake.printable import printable
 from zenlake.supervise.parts import State
 from zenlake.supervise.status import Health, PartStatus, Status
 
@@ -76,7 +77,8 @@ def screen(status: Status, width: int = 80) -> list[str]:
         lines.append(_row("last error", status.last_error))
     if status.told:
         lines += ["", *status.told[-LAST:]]
-    return [one if len(one) <= width else one[: width - 1] + "…" for one in lines]
+    shown = [printable(one) for one in lines]
+    return [one if len(one) <= width else one[: width - 1] + "…" for one in shown]
 
 
 def compiling(words: str) -> str:

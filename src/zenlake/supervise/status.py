@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from zenlake.errors import DecodeError
+from zenlake.printable import json_text
 from zenlake.supervise.parts import State
 
 __all__ = ["Health", "JournalReport", "LakeReport", "PartStatus", "Room", "Status"]
@@ -235,7 +236,7 @@ class Status:
     def to_json(self) -> str:
         """One JSON object."""
         document = {"health": self.health, "reasons": self.reasons, "warnings": self.warnings}
-        return json.dumps(document | asdict(self), ensure_ascii=False)
+        return json_text(document | asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Status:
