@@ -31,6 +31,15 @@ def test_the_mode_decides_what_holds() -> None:
     assert config.for_mode("client").timestamping.enabled is False
 
 
+def test_an_object_takes_the_place_of_a_section_and_a_key_that_of_a_key() -> None:
+    config = Config.from_json5("{plugins: {rest: {http_port: 1, max_body: 5}}}")
+    rest = Config.from_json5("{plugins: {rest: {http_port: 3}}}").get_json("plugins/rest")
+    config.insert_json5("plugins/rest/http_port", "2")
+    assert json.loads(config.get_json("plugins/rest"))["max_body"] == 5
+    config.insert_json5("plugins/rest", "{http_port: 3}")
+    assert config.get_json("plugins/rest") == rest
+
+
 def test_unknown_keys_cannot_be_read_either() -> None:
     with pytest.raises(ZError, match="did you mean 'mode'"):
         Config().get_json("mod")

@@ -35,6 +35,10 @@ be copied. `zenlake check-config FILE` says all that is wrong with a file, and w
 * **By mode**: where the type says so, one value may be written for all modes, or an object with
   one for each: `{router: true, peer: false}`. A mode left out keeps its default; a list of
   endpoints left out is empty.
+* **Sections**: a value takes the place of all that was at its path, as with zenohd. An object that
+  is given for a section (`--cfg 'plugins/rest:{http_port: 2}'`) lets the keys that it leaves out
+  fall to their defaults, whatever a file says of them; a path with one key more
+  (`--cfg plugins/rest/http_port:2`) changes that one alone.
 * **null**: where the type allows it and a default is given, null means the default.
 * **Unknown keys** are refused, with the nearest key that exists.
 * **Honoured** names the code that obeys a key. A key that is *accepted, not honoured yet* is
