@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
+import zenlake
 from tests.journal.recording import recording, until_heard, until_rows
 from tests.waiting import until
 from zenlake import Timestamp
 from zenlake.errors import JournalError
 from zenlake.journal.disk.files import File, LocalFiles
 from zenlake.journal.ingest.future import latest_believed
+from zenlake.journal.recorder import Recorder
+from zenlake.journal.verify import verify
+from zenlake.recorded.encoding import schema_bytes
 from zenlake.recorded.time_bounds import HLC_BIAS
 
 FAR = Timestamp.parse_rfc3339("2100-01-01T00:00:00Z/1234")
@@ -129,3 +133,77 @@ def test_closing_on_a_disk_that_takes_nothing_ends_and_says_what_is_lost(
         with pytest.raises(JournalError, match="5 rows that were heard are not on disk"):
             recorder.close()
         sick.number = None
+
+
+#: Samples that somebody may send, each odd in one thing: what follows `r/`, and what is put there.
+ODD: dict[str, tuple[str, dict[str, Any]]] = {
+    "a key of 60 kB": ("k" * 60_000, {"payload": b"x"}),
+    "a key of many chunks": ("/".join("k" * 10_000), {"payload": b"x"}),
+    "a key of control characters": ("\x1b[2J\u202e\n\0", {"payload": b"x"}),
+    "a schema that is no UTF-8": (
+        "s", {"payload": b"x", "encoding": zenlake.Encoding.from_wire(5, b"\xff\xfe\0")}
+    ),
+    "the longest schema": (
+        "s", {"payload": b"x", "encoding": zenlake.Encoding.from_wire(0xFFFF, b"\xff" * 255)}
+    ),
+    "an encoding that nobody knows": (
+        "s", {"payload": b"x", "encoding": zenlake.Encoding.from_wire(0xFFFE)}
+    ),
+    "an empty attachment": ("s", {"payload": b"x", "attachment": b""}),
+    "an attachment of no bytes that mean anything": (
+        "s", {"payload": b"x", "attachment": bytes(range(256)) * 300}
+    ),
+    # Of the size in which ROS 2 numbers samples: a number below zero, the largest, a wrong length.
+    "a number of ROS below zero": ("s", {"payload": b"x", "attachment": b"\xff" * 33}),
+    "a large number of ROS": (
+        "s", {"payload": b"x", "attachment": b"\xff" * 7 + b"\x7f" + b"\0" * 8 + b"\x10" * 17}
+    ),
+    "the smallest number of ROS": (
+        "s", {"payload": b"x", "attachment": b"\0" * 7 + b"\x80" + b"\0" * 8 + b"\x10" * 17}
+    ),
+    "an empty payload": ("s", {"payload": b""}),
+    "a payload of 5 MB": ("s", {"payload": bytes(5_000_000)}),
+    "the time zero": ("s", {"payload": b"x", "timestamp": Timestamp.parse_rfc3339(
+        "1970-01-01T00:00:00Z/1")}),
+}  # fmt: skip
+
+
+def test_one_odd_value_costs_no_more_than_itself(tmp_path: Path) -> None:
+    with recording(tmp_path / "j") as (recorder, other):
+        publisher = other.declare_publisher("r/honest")
+        until_heard(publisher)
+        for number, (key, more) in enumerate(ODD.values()):
+            # All of them in one frame, if there is time: a batch has honest rows beside odd ones.
+            publisher.put(str(number))
+            other.put(f"r/{key}", congestion_control=zenlake.CongestionControl.BLOCK, **more)
+        publisher.put("last")
+        honest = [*(b"%d" % n for n in range(len(ODD))), b"last"]
+        until(lambda: values_of(recorder, "r/honest") == honest, "each honest value is there")
+        assert recorder.failure is None
+        assert recorder.stats()["dropped"] == 0
+        assert latest(other, "r/honest") == [b"last"]
+        found = {key: more["payload"] for key, more in ODD.values()}
+        for key, payload in found.items():
+            if key != "s":
+                assert latest(other, f"r/{key}") == [payload]
+    # What is written can be read and recorded further.
+    verdict = verify(recorder.journal)
+    assert (verdict.problems, verdict.rows) == ([], 2 * len(ODD) + 1)
+    rows = [row for batch in recorder.journal.scan() for row in batch.to_pylist()]
+    assert [row["value"] for row in rows if row["key"] != "r/honest"] == [
+        more["payload"] for _, more in ODD.values()
+    ]
+    assert [row["attachment"] for row in rows if row["key"] == "r/s"] == [
+        more.get("attachment") for key, more in ODD.values() if key == "s"
+    ]
+    schemas = [row["encoding_schema"] for row in rows if row["key"] == "r/s"]
+    assert [schema_bytes(schema) for schema in schemas[:2]] == [b"\xff\xfe\0", b"\xff" * 255]
+    with recording(tmp_path / "j") as (recorder, other):
+        other.put("r/honest", "again")
+        until(lambda: latest(other, "r/honest") == [b"again"])
+        assert recorder.failure is None
+
+
+def values_of(recorder: Recorder, key: str) -> list[bytes]:
+    rows = [row for batch in recorder.journal.scan() for row in batch.to_pylist()]
+    return [row["value"] for row in rows if row["key"] == key]
