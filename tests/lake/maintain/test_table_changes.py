@@ -80,6 +80,11 @@ def test_two_tables_become_one_with_the_keys_of_both(folders: tuple[Path, Path])
     done = do.merge("temp", "other", Here())
     assert (done.name, done.format, done.rows) == ("temp", "home/${id:*}/temp", 3)
     assert found(lake) == {"pose", "temp"}
+    do.add("rooms", {"format": "home/${room}/pose"}, Here())
+    assert do.merge("rooms", "temp", Here()).format == "home/${home:*}/${part2:*}"
+    do.add("temp", {"format": "door/attic/temp"}, Here())
+    with pytest.raises(LocalError, match="have no format in common"):
+        do.merge("rooms", "temp", Here())
     do.add("wide", {"format": "robot/${rest:**}"}, Here())
     with pytest.raises(LocalError, match="say which by --format"):
         do.merge("temp", "wide", Here())

@@ -180,7 +180,7 @@ class FoundTables:
         self._taken: dict[int, int] = {}
         self._changed = threading.Condition(self._lock)
         self._finder = FamilyFinder(
-            one.entry["format"] for one in self._stored.values() if "format" in one.entry
+            one.spec.format for one in self._stored.values() if not one.spec.ros2
         )
         for key, since in self.store.waiting().items() if self.automatic else ():
             self._finder.observe([key], since, float("-inf"))

@@ -107,7 +107,7 @@ class TableChanges:
         """Let a table have the keys of another one too, which is removed."""
         one, gone = self._one(name), self._one(other)
         self._demand_unused(other)
-        both = format or _merged(str(one.entry["format"]), str(gone.entry["format"]))
+        both = format or _merged(one.spec.format, gone.spec.format)
         changed = self.set(name, {"format": both}, tasks)
         self.remove(other, tasks)
         return changed
@@ -221,9 +221,14 @@ def _changed(one: StoredTable, done: Rebuilt | None) -> ChangedTable:
 def _merged(one: str, other: str) -> str:
     """Return the format of the keys of two formats; raises if they differ in more than names."""
     mine, theirs = chunks_of(one), chunks_of(other)
-    if mine is None or theirs is None or len(mine) != len(theirs):
+    both = (
+        tuple(a if a == b else None for a, b in zip(mine, theirs, strict=True))
+        if mine is not None and theirs is not None and len(mine) == len(theirs)
+        else ()
+    )
+    if not any(both):  # one of nothing but parts would have every key of this length
         raise LocalError(
             f"'{one}' and '{other}' have no format in common; say which by --format "
-            "'plant/${line}/**'"
+            "'plant/${line}/${rest:**}'"
         )
-    return format_of(tuple(a if a == b else None for a, b in zip(mine, theirs, strict=True)))
+    return format_of(both)
