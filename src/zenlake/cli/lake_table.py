@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["suggest_tables", "table"]
 
-table = group("Typed tables: made by themselves for families of keys, or by command.")
+table = group("Typed tables, made by themselves or by command.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The table.")]
 Encoding = Annotated[
@@ -124,7 +124,7 @@ def list_tables(where: Where = LAKE, config: ConfigFile = None, as_json: AsJson 
 @page(
     table,
     "add",
-    "zenlake lake table add temp 'plant/${plant}/line/${line}/**' --column value=double",
+    "zenlake lake table add temp 'home/${room}/temp' --column number=double",
 )
 def add_table(
     name: Name,
@@ -160,7 +160,7 @@ def set_table(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change how the payloads of a table are read, and read all of them again."""
+    """Change how payloads of a table are read, and read all again."""
     from zenlake.errors import ConfigError
 
     members = _members(encoding, columns, comment) | ({} if form is None else {"format": form})
@@ -205,7 +205,7 @@ def merge_tables(
 
 @page(table, "rm", "zenlake lake table rm home_temp")
 def remove_table(name: Name, where: Where = LAKE, config: ConfigFile = None) -> None:
-    """Remove a table with its rows; what was recorded stays in samples."""
+    """Remove a table with its rows; samples keeps all."""
     _perform(where, config, {"action": "rm", "name": name})
     typer.echo(f"{name}  removed; its keys make no new table: `zenlake lake table add` does")
 
