@@ -141,7 +141,7 @@ def add_table(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a table of the keys of a format, filled with all that was recorded of them."""
+    """Make a table of the keys of a format, with all of history."""
     members = {"format": form, **_members(encoding, columns, comment)}
     _changed(_perform(where, config, {"action": "add", "name": name, "table": members}), as_json)
 

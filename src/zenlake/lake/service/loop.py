@@ -49,6 +49,9 @@ AUTO_FAR: Final = 1_000_000
 LAST_ROWS: Final = 200_000
 """Rows that are still read when it is told to stop."""
 
+LAST_KEYS: Final = 50
+"""New keys that still get their tables then; more wait for the next start."""
+
 LAST_STEPS: Final = 3
 """Steps that are still made then: a step may find a table, which the next one fills."""
 
@@ -212,6 +215,8 @@ class Loop:
     def end(self, now: float) -> None:
         """Bring all tables up to date, if that is soon done, and say that it is over."""
         try:
+            if self._pipeline.found.waiting <= LAST_KEYS:
+                self._pipeline.settle(now)
             for _ in range(LAST_STEPS):
                 if not 0 < self._pipeline.behind() < LAST_ROWS:
                     break
