@@ -25,7 +25,7 @@ JSON = 5
 CONFIG = """{tables: {
     pose: {format: "robot/${id}/pose"},
     battery: {format: "robot/${id}/battery", columns: {percent: "double"}},
-}, batch: {task_rows: 10}}"""
+}, families: false, batch: {task_rows: 10}}"""
 
 
 def counters(keys: int, each: int, first: int = 0) -> list[Row]:

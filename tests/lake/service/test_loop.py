@@ -139,7 +139,7 @@ def test_it_follows_the_journal_keeps_tables_in_shape_and_survives_failures(
 
     write(tmp_path / "j", [Row("a", b"", 0)])
     lake = tmp_path / "lake"
-    config = LakeConfig(compact_files=3, gaps_every=0.2, vacuum_age=0.5)
+    config = LakeConfig(compact_files=3, gaps_every=0.2, vacuum_age=0.5, families=False)
     tasks = Moody()
     pipeline = Pipeline(str(lake), str(tmp_path / "j"), tasks, config)
     stop = threading.Event()
