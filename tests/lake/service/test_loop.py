@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lake.failing_tasks import Weak
 from tests.lake.journals import Here, R, rows_of, table_of, write
 from tests.lake.rowsof import Row
 from tests.waiting import until
@@ -125,6 +126,26 @@ def test_journals_of_several_recorders_feed_one_lake_once_and_latest_is_of_all(
     assert (latest["robot/1/pose"], latest["robot/3/pose"]) == (b'{"x": 50}', b'{"x": 7}')
 
 
+def test_small_steps_follow_each_other_at_once(tmp_path: Path) -> None:
+    write(tmp_path / "j", [Row("a", b"", n) for n in range(60)], 1)
+    tasks, config = Weak(10, JournalError("too much")), LakeConfig(batch_rows=100)
+    told: list[str] = []
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), tasks, config)
+    loop = Loop(pipeline, tasks, complain=told.append)
+    now = 100.0
+    pauses: list[float] = []
+    while pipeline.behind():
+        pause = loop.turn(now)
+        assert pause is not None
+        if not loop.commit_schedule.failures and pipeline.behind() >= pipeline.step_size.rows:
+            pauses.append(pause)
+        now += pause
+    assert len(rows_of(tmp_path / "lake", "samples")) == 60
+    assert len(pauses) > 1
+    assert max(pauses) <= 0.1, "steps that leave rows waiting are not paced"
+    assert told == ["too much; next try in 0.5 s, of 30 rows at most"]
+
+
 def test_it_follows_the_journal_keeps_tables_in_shape_and_survives_failures(
     tmp_path: Path,
 ) -> None:
@@ -169,7 +190,7 @@ def test_it_follows_the_journal_keeps_tables_in_shape_and_survives_failures(
         loop.join()
     (done,) = results
     assert (done.rows, done.failures) == (9, 1)
-    assert throttle == ["OSError: the disk said no; trying again, every 1 s at most"]
+    assert throttle == ["OSError: the disk said no; next try in 1 s, of one row at most"]
     status = read_status(lake)
     assert status is not None
     assert (status.state, status.rows, status.lag, status.failures) == ("stopped", 9, 0, 1)

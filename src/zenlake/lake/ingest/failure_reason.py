@@ -6,7 +6,7 @@ import errno
 import re
 from typing import Final
 
-__all__ = ["reason_of"]
+__all__ = ["is_disk_full", "reason_of"]
 
 LONGEST: Final = 300
 
@@ -17,6 +17,10 @@ _WORDS: Final = (
     ("Permission denied", "permission denied"),
     ("Too many open files", "too many files are open"),
 )
+_FULL: Final = (
+    "no space left on device", "disk quota exceeded", "the disk is full",
+    "the disk quota is used up",
+)  # fmt: skip
 _NUMBERS: Final = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -55,6 +59,14 @@ def reason_of(error: BaseException) -> str:
         )
     name = "" if type(error).__module__.startswith("zenlake") else f"{type(error).__name__}: "
     return _line(f"{name}{text}" if str(error) else text)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return True if there was no room on a disk, or no quota, here or in a task."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    text = str(error).lower()
+    return any(words in text for words in _FULL)
 
 
 def _at(words: str, path: object) -> str:

@@ -26,13 +26,15 @@ from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, configured_
 from zenlake.lake.decode.table_description import described_as
 from zenlake.lake.decode.table_store import FoundTables
 from zenlake.lake.ingest.derived_tables import GapsTable, LatestTable
-from zenlake.lake.ingest.failure_reason import reason_of
+from zenlake.lake.ingest.failure_reason import is_disk_full, reason_of
 from zenlake.lake.ingest.network_tables import OBSERVED, observed_tables
 from zenlake.lake.ingest.plan import JournalRange, RowSizes, cut, ranges
 from zenlake.lake.ingest.quarantine import Quarantine
 from zenlake.lake.ingest.rollups import ROLLUPS, RollupsTable
 from zenlake.lake.ingest.schema_agreement import agreed, demand_written, only
 from zenlake.lake.ingest.spark_tasks import Tasks
+from zenlake.lake.ingest.step_note import NotedStep, StepNote
+from zenlake.lake.ingest.step_size import StepSize
 from zenlake.lake.ingest.stopped_tables import StoppedTables
 from zenlake.lake.ingest.task import QUARANTINED, IngestResult, IngestTask, TypedFiles
 from zenlake.lake.ingest.widening import columns_of, inexact_columns, reconciled, widen
@@ -64,6 +66,8 @@ FAR: Final = 1_000_000
 class Step:
     """What one step did."""
 
+    planned: int = 0
+    """Rows that the step was to read."""
     rows: int = 0
     behind: int = 0
     """Durable rows that some table has not yet."""
@@ -148,6 +152,11 @@ class Pipeline:
         # Stretches that had nothing for a table; the log need not hear of each.
         self._ahead: dict[tuple[str, int], int] = {}
         self._sizes: dict[int, RowSizes] = {}
+        self.step_size = StepSize(self.config.batch_rows, self.config.batch_bytes)
+        """Rows and bytes that the next step may take."""
+        self._step_note = StepNote(self.place, self.journal.id)
+        if self._step_note.found is not None:
+            self.step_size.died(self._step_note.found.rows)
 
     @contextmanager
     def _alone(self, name: str, now: float) -> Iterator[None]:
@@ -245,9 +254,27 @@ class Pipeline:
     def step(self, now: float = 0.0) -> Step:
         """Read what is new, up to a bound, and commit it to `samples` and the typed tables.
 
-        A typed table that cannot go on stops alone, and is tried again later.
+        A typed table that cannot go on stops alone, and is tried again later. The bound is halved
+        when a step fails, and doubled when one succeeds.
         """
         done = Step()
+        try:
+            self._step(done, now)
+        except CommitConflict:  # another driver commits, and a smaller step would meet it as well
+            self._step_note.succeeded()
+            raise
+        except Exception as error:
+            if not is_disk_full(error):
+                self.step_size.failed(done.planned)
+                self._step_note.failed(NotedStep(done.planned))
+            raise
+        if done.planned:
+            self.step_size.succeeded()
+        self._step_note.succeeded()
+        done.behind = self.behind()
+        return done
+
+    def _step(self, done: Step, now: float) -> None:
         self._take_changes(now)
         tried = self._retried(now)
         for spec in self.specs:
@@ -256,10 +283,12 @@ class Pipeline:
                     self._open(spec)
         plan = self._plan(done, now)
         if plan:
+            done.planned = sum(span.rows for span in plan)
+            self._step_note.begin(NotedStep(done.planned))
             items = self._items(plan)
             before = self._positions()
             written = self._tasks.run(items, "journal to tables")
-            done.rows = sum(span.rows for span in plan)
+            done.rows = done.planned
             # Before `samples` has them: keys that wait for a table are known after a crash, too.
             self._observe(written, before, now)
             self._commit_samples(plan, written, done)
@@ -276,8 +305,6 @@ class Pipeline:
             if name in self.typed and self.stopped.due(name, now):  # and did not stop again
                 self.stopped.went_on(name)
         self._find(now)
-        done.behind = self.behind()
-        return done
 
     def settle(self, now: float) -> bool:
         """Make tables for all keys that wait for their siblings; True if there are more to fill."""
@@ -438,8 +465,8 @@ class Pipeline:
     def _plan(self, done: Step, now: float) -> list[JournalRange]:
         durable = self.ends()
         earliest = self.journal.earliest()
-        share = max(1, self.config.batch_rows // max(1, len(durable)))
-        share_bytes = max(1, self.config.batch_bytes // max(1, len(durable)))
+        share = max(1, self.step_size.rows // max(1, len(durable)))
+        share_bytes = max(1, self.step_size.bytes // max(1, len(durable)))
         going: list[Table] = [self.samples]
         self.samples.refresh()
         for table in self.typed.values():

@@ -125,8 +125,8 @@ class Loop:
         if lead is not None:
             lead._led.append(self)
         rows = pipeline.config.batch_rows
-        far = 1 if once else rows if every is not None else min(rows, AUTO_FAR)
-        self.commit_schedule = CommitSchedule(every, far)
+        self._far = 1 if once else rows if every is not None else min(rows, AUTO_FAR)
+        self.commit_schedule = CommitSchedule(every, self._far)
         self.maintenance = BackgroundMaintenance(pipeline, tasks, schedule, complain)
         self._pipeline = pipeline
         self._tasks = tasks
@@ -232,6 +232,7 @@ class Loop:
     def _work(self, now: float) -> float | None:
         pipeline = self._pipeline
         self._freshness.seen(now, pipeline.ends())
+        self.commit_schedule.far = min(self._far, pipeline.step_size.rows)
         wait = self.commit_schedule.wait(now, pipeline.behind())
         if wait is None and pipeline.retries(now):
             wait = 0.0
@@ -297,7 +298,9 @@ class Loop:
         self._error = reason, time.time()
         line = self._throttle.line(now, reason)
         if line is not None:
-            self._complain(f"{line}; trying again, every {wait:.0f} s at most")
+            rows = self._pipeline.step_size.rows
+            most = "one row" if rows == 1 else f"{rows:,} rows"
+            self._complain(f"{line}; next try in {wait:g} s, of {most} at most")
         log.debug("a step failed", exc_info=error)
         return wait
 
