@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark.machine import STATE
+from zenlake.lake.query.lost_cores import in_one_java
 from zenlake.spark.java import find_java
 from zenlake.spark.session import (
     SparkError,
@@ -16,6 +17,7 @@ from zenlake.spark.session import (
     is_here,
     process_conf,
     spark_session,
+    with_retries,
     worker_path,
     worker_python,
 )
@@ -44,6 +46,26 @@ def test_only_what_runs_on_this_machine_is_bound_to_it(master: str, here: bool) 
     theirs = {"PYSPARK_PYTHON": "./env/bin/python"}
     assert worker_python(master, theirs) == (sys.executable if here else "./env/bin/python")
     assert worker_python(master, {}) == sys.executable
+
+
+@pytest.mark.parametrize(
+    ("given", "master"),
+    [
+        ("local", "local[1,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[ 2 ]", "local[2,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local[*, 9]", "local[*, 9]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://10.0.0.7:7077", "spark://10.0.0.7:7077"),
+        ("yarn", "yarn"),
+    ],
+)
+def test_a_task_is_tried_four_times_unless_the_master_says_how_often(
+    given: str, master: str
+) -> None:
+    assert with_retries(given) == master
+    assert in_one_java(given) == in_one_java(master)
 
 
 def test_workers_are_told_the_source_tree_and_not_what_is_installed() -> None:
@@ -92,6 +114,20 @@ def test_workers_are_this_python_and_import_the_same_zenlake(spark: SparkSession
 
     told = spark.sparkContext.parallelize([1], 1).map(where).collect()
     assert told == [(sys.executable, zenlake.keys.matching.__file__, "0")]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+def test_a_worker_that_dies_three_times_costs_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    def mortal(n: int) -> int:
+        if n == 3 and len(deaths := sorted(tmp_path.iterdir())) < 3:
+            (tmp_path / str(len(deaths))).touch()
+            os._exit(1)
+        return n
+
+    assert spark.sparkContext.master == "local[2,4]"
+    assert spark.sparkContext.parallelize(range(4), 4).map(mortal).collect() == [0, 1, 2, 3]
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 @pytest.mark.spark

@@ -5,13 +5,14 @@
     spark = spark_session()
     spark.read.format("zenoh").load("journal").show()
 
-The same call with `master="spark://host:7077"` runs on a cluster. What `conf` says wins over
-what is chosen here.
+The same call with `master="spark://host:7077"` runs on a cluster. A task that fails is tried four
+times, also where the master is `local[2]`. What `conf` says wins over what is chosen here.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -38,12 +39,15 @@ __all__ = [
     "is_here",
     "spark_session",
     "stop_spark",
+    "with_retries",
     "worker_path",
     "worker_python",
 ]
 
 # How long a Java may take to end: the first one on a machine archives its classes then.
 EXIT_SECONDS = 60.0
+#: How often a task is tried where the master is local; clusters have the same number.
+TASK_TRIES = 4
 #: In the environment: options for the Java of every session.
 JAVA_OPTIONS = "ZENLAKE_JAVA_OPTIONS"
 
@@ -116,6 +120,7 @@ def spark_session(
         **session_conf(),
         **(conf or {}),
     }
+    wanted["spark.master"] = with_retries(wanted["spark.master"])
     theirs = wanted.get("spark.driver.extraJavaOptions", "")
     everywhere = os.environ.get(JAVA_OPTIONS, "")
     wanted["spark.driver.extraJavaOptions"] = " ".join([*options, everywhere, theirs]).strip()
@@ -244,6 +249,15 @@ def session_conf() -> dict[str, str]:
         # Lets `format("zenoh")` see the WHERE clause.
         "spark.sql.python.filterPushdown.enabled": "true",
     }
+
+
+def with_retries(master: str) -> str:
+    """Return a master that tries a task four times, as clusters do: `local[2]` is `local[2,4]`.
+
+    Spark gives a job up at the first failure of a task where a local master says no number.
+    """
+    local = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*\])?", master)
+    return master if local is None else f"local[{local[1] or 1},{TASK_TRIES}]"
 
 
 def is_here(master: str) -> bool:
