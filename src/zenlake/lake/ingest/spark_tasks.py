@@ -1,4 +1,7 @@
-"""Runs work on Spark: one task for each item, and only facts come back."""
+"""Runs work on Spark: one task for each item, and only facts come back.
+
+A job that fails raises `WorkFailed`, which says in words what Spark says in a page of Java.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from zenlake.lake.ingest.failure_reason import WorkFailed, failure_of
 from zenlake.spark.jvm import is_stopped
 from zenlake.spark.session import is_connect
 
@@ -19,7 +23,10 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Work(Protocol[R_co]):
-    """Something that a task can do; it and what comes back can be pickled."""
+    """A unit of work for a task of Spark. The work and its result must be picklable.
+
+    Work that has an attribute `subject` is named by that when it fails.
+    """
 
     def run(self) -> R_co:
         """Do it; what comes back are facts, a dataclass, never rows."""
@@ -37,7 +44,10 @@ class Tasks(Protocol):
         """Whether work can still be done at all."""
 
     def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
-        """Do all of it; the results are in the order of the items."""
+        """Do all of it; the results are in the order of the items.
+
+        Raises `WorkFailed` if a task failed as often as Spark tries one.
+        """
 
 
 class SparkTasks:
@@ -74,7 +84,11 @@ class SparkTasks:
             return []
         context = self.spark.sparkContext
         context.setJobDescription(f"zenlake: {what}")
-        return list(context.parallelize(list(items), len(items)).map(_perform).collect())
+        numbered = context.parallelize(list(enumerate(items)), len(items))
+        try:
+            return list(numbered.map(_perform).collect())
+        except Exception as error:
+            raise _failed(error, items, what) from error
 
 
 class ConnectTasks:
@@ -116,11 +130,14 @@ class ConnectTasks:
 
             for batch in batches:
                 numbers = batch.column(0).to_pylist()
-                done = [pickle.dumps(pickle.loads(works[n]).run()) for n in numbers]
+                done = [pickle.dumps(_perform((n, pickle.loads(works[n])))) for n in numbers]
                 yield pa.record_batch({"id": batch.column(0), "done": pa.array(done, pa.binary())})
 
         rows = self.spark.range(0, len(works), 1, len(works))
-        columns = rows.mapInArrow(perform, "id bigint, done binary").toArrow().to_pydict()
+        try:
+            columns = rows.mapInArrow(perform, "id bigint, done binary").toArrow().to_pydict()
+        except Exception as error:
+            raise _failed(error, items, what) from error
         results: dict[int, R] = {
             n: pickle.loads(done) for n, done in zip(columns["id"], columns["done"], strict=True)
         }
@@ -132,8 +149,21 @@ def tasks_on(spark: SparkSession) -> SparkTasks | ConnectTasks:
     return ConnectTasks(spark) if is_connect(spark) else SparkTasks(spark)
 
 
-def _perform(item: Work[R]) -> R:
-    return item.run()
+def _perform(numbered: tuple[int, Work[R]]) -> R:
+    number, item = numbered
+    try:
+        return item.run()
+    except Exception as error:
+        error.add_note(f"zenlake, task {number}")  # `failure_of` looks for it
+        raise
+
+
+def _failed(error: Exception, items: Sequence[Work[R]], what: str) -> WorkFailed:
+    """Return the error of a job in words."""
+    failure = failure_of(error)
+    known = failure.task is not None and failure.task < len(items)
+    subject = getattr(items[failure.task or 0], "subject", "") if known else ""
+    return WorkFailed(failure, what, subject)
 
 
 class _Warm:

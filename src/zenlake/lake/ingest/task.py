@@ -90,6 +90,13 @@ class IngestTask:
     known: tuple[TypedTable, ...] | None = None
     """All tables that keys may belong to, to look for keys of none; None: they are not wanted."""
 
+    @property
+    def subject(self) -> str:
+        """Which rows it reads, in words."""
+        first, *others = self.stretches
+        more = f" and {len(others)} more ranges" if others else ""
+        return f"offsets {first.first} to {first.end - 1} of partition {first.partition}{more}"
+
     def run(self) -> IngestResult:
         """Read the rows once, and write what each table wants of them."""
         lake = LakeLocation(self.lake)

@@ -77,6 +77,12 @@ class RebuildTask:
     marks: Marks
     """Rows below these were decoded before."""
 
+    @property
+    def subject(self) -> str:
+        """Which files it reads, in words."""
+        first, *others = self.paths
+        return f"samples/{first}" + (f" and {len(others)} more files" if others else "")
+
     def run(self) -> RebuildResult:
         """Decode them, and write files of the table and of the quarantine."""
         lake = LakeLocation(self.lake)
