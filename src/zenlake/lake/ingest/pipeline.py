@@ -25,8 +25,10 @@ from zenlake.journal import Journal
 from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, configured_types, demand_own
 from zenlake.lake.decode.table_description import described_as
 from zenlake.lake.decode.table_store import FoundTables
+from zenlake.lake.ingest.crashes import MOST_CRASHES, Crashes
 from zenlake.lake.ingest.derived_tables import GapsTable, LatestTable
-from zenlake.lake.ingest.failure_reason import is_disk_full, reason_of
+from zenlake.lake.ingest.failure_reason import WorkFailed, is_disk_full, reason_of
+from zenlake.lake.ingest.narrowing import Narrowing, SearchResult
 from zenlake.lake.ingest.network_tables import OBSERVED, observed_tables
 from zenlake.lake.ingest.plan import JournalRange, RowSizes, cut, ranges
 from zenlake.lake.ingest.quarantine import Quarantine
@@ -75,8 +77,18 @@ class Step:
     """Rows that the journal had dropped before they were read."""
     quarantined: int = 0
     seconds: float = 0.0
+    told: list[str] = field(default_factory=list)
+    """What went wrong and was dealt with, in sentences."""
     commits: dict[str, int] = field(default_factory=dict)
     """The version of each table that this step made."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Death:
+    """A job that a worker died of, and the ranges that it read."""
+
+    error: WorkFailed
+    ranges: Sequence[JournalRange]
 
 
 @final
@@ -155,8 +167,12 @@ class Pipeline:
         self.step_size = StepSize(self.config.batch_rows, self.config.batch_bytes)
         """Rows and bytes that the next step may take."""
         self._step_note = StepNote(self.place, self.journal.id)
-        if self._step_note.found is not None:
-            self.step_size.died(self._step_note.found.rows)
+        self._crashes = Crashes(self.place)
+        self._narrowing = Narrowing()
+        died = self._step_note.found
+        if died is not None:
+            self.step_size.died(died.rows)
+            self._narrowing = Narrowing(died.suspects)
 
     @contextmanager
     def _alone(self, name: str, now: float) -> Iterator[None]:
@@ -261,18 +277,23 @@ class Pipeline:
         try:
             self._step(done, now)
         except CommitConflict:  # another driver commits, and a smaller step would meet it as well
-            self._step_note.succeeded()
+            self._noted()
             raise
         except Exception as error:
             if not is_disk_full(error):
                 self.step_size.failed(done.planned)
-                self._step_note.failed(NotedStep(done.planned))
+                self._step_note.failed(NotedStep(done.planned, self._narrowing.plain()))
             raise
-        if done.planned:
-            self.step_size.succeeded()
-        self._step_note.succeeded()
+        self._noted()
         done.behind = self.behind()
         return done
+
+    def _noted(self) -> None:
+        """Take the note of the step away, unless it says where a search goes on."""
+        if self._narrowing.trial(self._lacking) is None:
+            self._step_note.succeeded()
+        else:
+            self._step_note.failed(NotedStep(self.step_size.rows, self._narrowing.plain()))
 
     def _step(self, done: Step, now: float) -> None:
         self._take_changes(now)
@@ -283,24 +304,14 @@ class Pipeline:
                     self._open(spec)
         plan = self._plan(done, now)
         if plan:
-            done.planned = sum(span.rows for span in plan)
-            self._step_note.begin(NotedStep(done.planned))
-            items = self._items(plan)
-            before = self._positions()
-            written = self._tasks.run(items, "journal to tables")
-            done.rows = done.planned
-            # Before `samples` has them: keys that wait for a table are known after a crash, too.
-            self._observe(written, before, now)
-            self._commit_samples(plan, written, done)
-            topics = {topic for one in written for topic in one.topics}
-            if self.config.ros2.tables:
-                topics |= self.types.bridged_topics()
-            self._meet(topics, now)
-            for spec in self.specs:
-                if any(spec.name in span.starts for span in plan):
-                    with self._alone(spec.name, now):
-                        self._commit_typed(spec, plan, items, written, done)
-                        self.stopped.went_on(spec.name)
+            died = self._run(plan, done, now)
+            if died is None:
+                self.step_size.succeeded()
+            else:
+                self.step_size.failed(done.planned)
+                self._narrowing.accuse(died.ranges)
+                done.told.append(f"{died.error}; tables and rows are tried apart to find which")
+        self._try_suspect(done, now)
         for name in tried:
             if name in self.typed and self.stopped.due(name, now):  # and did not stop again
                 self.stopped.went_on(name)
@@ -334,6 +345,92 @@ class Pipeline:
         for one in self.found.find(taken, now, all=all):
             log.info("keys %s get the table '%s'", one.format, one.name)
         self._take_changes(now)
+
+    def _run(
+        self, plan: Sequence[JournalRange], done: Step, now: float, pieces: int = 1
+    ) -> _Death | None:
+        """Read the ranges of a plan and commit them; return of what a worker died, if one did.
+
+        `pieces`: tasks to cut it into, at least.
+        """
+        done.planned += sum(span.rows for span in plan)
+        self._step_note.begin(NotedStep(done.planned, self._narrowing.plain()))
+        items = self._items(plan, pieces)
+        before = self._positions()
+        try:
+            written = self._tasks.run(items, "journal to tables")
+        except WorkFailed as error:
+            if not error.died:
+                raise
+            task = error.failure.task
+            known = task is not None and task < len(items)
+            return _Death(error, items[task or 0].stretches if known else tuple(plan))
+        done.rows += sum(span.rows for span in plan)
+        # Before `samples` has them: keys that wait for a table are known after a crash, too.
+        self._observe(written, before, now)
+        self._commit_samples(plan, written, done)
+        topics = {topic for one in written for topic in one.topics}
+        if self.config.ros2.tables:
+            topics |= self.types.bridged_topics()
+        self._meet(topics, now)
+        for spec in self.specs:
+            if any(spec.name in span.starts for span in plan):
+                with self._alone(spec.name, now):
+                    self._commit_typed(spec, plan, items, written, done)
+                    self.stopped.went_on(spec.name)
+        return None
+
+    # --- a worker that dies each time -----------------------------------------------------------
+
+    @property
+    def narrows(self) -> bool:
+        """Whether a row is being searched that a worker died of."""
+        return bool(self._narrowing.tables)
+
+    def _lacking(self, name: str, partition: int) -> int | None:
+        """Return the first offset that a table lacks; None if there is no table that goes on."""
+        table = self.samples if name == self.samples.name else self.typed.get(name)
+        if table is None or table.name in self.stopped:
+            return None
+        return max(self._at(table, partition), self.journal.earliest()[partition])
+
+    def _try_suspect(self, done: Step, now: float) -> None:
+        """Run one range by itself of which a worker died together with others."""
+        for name in self._narrowing.tables & self.typed.keys():
+            with self._alone(name, now):
+                self.typed[name].refresh()
+        trial = self._narrowing.trial(self._lacking)
+        if trial is None:
+            return
+        span = trial.range
+        if self.samples.name in span.starts:
+            self._start(self.samples, span.partition, span.first, done)
+        blocks = self.journal.sizes(span.partition, span.first, span.end)
+        self._sizes = {span.partition: RowSizes(sorted(set(blocks)))}
+        died = self._run([span], done, now, trial.pieces)
+        if died is None:
+            return
+        first, end = died.ranges[0].first, died.ranges[-1].end
+        verdict = self._narrowing.died(trial, first, end, died.error.failure.times)
+        if verdict is SearchResult.SEARCHING:
+            return
+        (name,), app = span.starts, self.app(span.partition)
+        if name == self.samples.name:  # nothing could be read of the row
+            raise died.error
+        row = f"offset {first} of partition {span.partition}"
+        if verdict is SearchResult.INNOCENT:
+            self._crashes.forget(name, app, first)
+            self.stopped.stop(name, reason_of(died.error), now)
+        elif self._crashes.count(name) >= MOST_CRASHES:
+            words = f"{MOST_CRASHES:,} samples crashed its decoder, and so does {row}; mend it"
+            self.stopped.stop(name, words, now)
+        else:
+            self._crashes.add(name, app, first)
+            self._narrowing.blame()
+            done.told.append(
+                f"{row} goes to quarantine undecoded, table '{name}': {died.error.failure.reason} "
+                "of it each time"
+            )
 
     def retries(self, now: float) -> bool:
         """Whether there is work though nothing new has come: a table that stopped is to be tried
@@ -474,6 +571,7 @@ class Pipeline:
                 with self._alone(table.name, now):
                     table.refresh()
                     going.append(table)
+        going = [table for table in going if table.name not in self._narrowing.tables]
         plan: list[JournalRange] = []
         self._sizes = {}
         for p, end in enumerate(durable):
@@ -494,23 +592,25 @@ class Pipeline:
             start = earliest
         return start
 
-    def _items(self, plan: Sequence[JournalRange]) -> list[IngestTask]:
-        """The tasks of a plan."""
+    def _items(self, plan: Sequence[JournalRange], pieces: int = 1) -> list[IngestTask]:
+        """The tasks of a plan; `pieces` are wanted however few rows there are."""
         held = cut(
             plan,
-            parallel=self._tasks.parallel,
-            least=self.config.task_rows,
+            parallel=max(self._tasks.parallel, pieces),
+            least=self.config.task_rows if pieces == 1 else 1,
             most=self.config.most_task_rows,
             sizes=self._sizes,
             most_bytes=self.config.task_bytes,
         )
+        names = {name for span in plan for name in span.starts}
         known = tuple(
             (self.types.with_types(spec), self._columns(spec))
             for spec in self.specs
-            if any(spec.name in span.starts for span in plan)
+            if spec.name in names
         )
         automatic = self.found.automatic
         everything = (*self.specs, *self.found.passed_over) if automatic else None
+        skips = {name: skip for name in names if (skip := self._crashes.of(name))}
         return [
             IngestTask(
                 lake=self.place.uri,
@@ -520,6 +620,7 @@ class Pipeline:
                 typed=known,
                 topics=self.config.ros2.tables,
                 known=everything,
+                skips=skips,
             )
             for stretches in held
         ]

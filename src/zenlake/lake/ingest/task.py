@@ -7,7 +7,7 @@ that nobody had before, so a task may be tried any number of times.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,6 +21,7 @@ from zenlake.journal.ledger.heartbeats import samples_in
 from zenlake.lake.decode.arrow_rows import ArrowRows, rows_for
 from zenlake.lake.decode.key_router import KeyRouter, RoutedKeys
 from zenlake.lake.decode.typed_rows import TypedRows, is_readable
+from zenlake.lake.ingest.crashes import Skips, without_crashed
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.latest_tasks import newest_note
 from zenlake.lake.ingest.plan import JournalRange
@@ -89,6 +90,8 @@ class IngestTask:
     """Whether to look for topics of ROS 2."""
     known: tuple[TypedTable, ...] | None = None
     """All tables that keys may belong to, to look for keys of none; None: they are not wanted."""
+    skips: Mapping[str, Skips] = field(default_factory=dict)
+    """By table: rows that go to quarantine undecoded."""
 
     @property
     def subject(self) -> str:
@@ -105,6 +108,7 @@ class IngestTask:
         wanted = {name for stretch in self.stretches for name in stretch.starts}
         tables = [rows_for(table, columns) for table, columns in self.typed if table.name in wanted]
         failed: dict[str, str] = {}
+        crashed: dict[str, list[pa.Table]] = {}
         topics = Topics() if self.topics else None
         survey = None if self.known is None else KeySurvey()
         by_name = {typed.table.name: typed for typed in tables}
@@ -126,11 +130,22 @@ class IngestTask:
                     if survey is not None:
                         survey.look(rows.slice(skip), routed.after(skip))
                 elif routed.of_table(name) and name in by_name and name not in failed:
+                    app = f"{self.journal_id}/{stretch.partition}"
+                    skips = self.skips.get(name, {})
+                    left, bad = without_crashed(name, rows.slice(skip), app, skips)
+                    keys_left = routed.after(skip)
+                    if bad is not None:
+                        crashed.setdefault(name, []).append(bad)
+                        if not left.num_rows:
+                            continue
+                        keys_left = RoutedKeys(left, router)
                     try:
-                        by_name[name].add(rows.slice(skip), routed.after(skip))
+                        by_name[name].add(left, keys_left)
                     except Exception as error:
                         failed[name] = reason_of(error)
-        written = {typed.table.name: _tried(lake, typed, attempt, failed) for typed in tables}
+        written = {
+            typed.table.name: _tried(lake, typed, attempt, failed, crashed) for typed in tables
+        }
         met = frozenset() if topics is None else frozenset(topics.met)
         keys = {} if survey is None else survey.met
         return IngestResult(tuple(samples.files()), written, met, keys)
@@ -240,22 +255,31 @@ class SampleFiles:
 
 
 def _tried(
-    lake: LakeLocation, typed: TypedRows | ArrowRows, attempt: str, failed: Mapping[str, str]
+    lake: LakeLocation,
+    typed: TypedRows | ArrowRows,
+    attempt: str,
+    failed: Mapping[str, str],
+    crashed: Mapping[str, Sequence[pa.Table]],
 ) -> TypedFiles:
     """What one typed table gets, or why it gets nothing: no other table waits for it."""
     name = typed.table.name
     try:
-        return (
-            TypedFiles(failed=failed[name]) if name in failed else typed_files(lake, typed, attempt)
-        )
+        if name in failed:
+            return TypedFiles(failed=failed[name])
+        return typed_files(lake, typed, attempt, crashed.get(name, ()))
     except Exception as error:
         return TypedFiles(failed=reason_of(error))
 
 
-def typed_files(lake: LakeLocation, typed: TypedRows | ArrowRows, attempt: str) -> TypedFiles:
-    """Write what one typed table gets, and what it refuses."""
+def typed_files(
+    lake: LakeLocation,
+    typed: TypedRows | ArrowRows,
+    attempt: str,
+    crashed: Sequence[pa.Table] = (),
+) -> TypedFiles:
+    """Write what one typed table gets, and what it refuses; `crashed` is more for quarantine."""
     name = typed.table.name
-    rows, refused = typed.rows(), typed.quarantine()
+    rows, refused = typed.rows(), pa.concat_tables([typed.quarantine(), *crashed])
     files = write_partitioned(lake / name, rows, DAY, attempt) if rows.num_rows else []
     bad = []
     if refused.num_rows:

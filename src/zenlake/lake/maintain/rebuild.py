@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.config.nearest import nearest
@@ -21,6 +22,8 @@ from zenlake.lake.decode.arrow_rows import rows_for
 from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, configured_types
 from zenlake.lake.decode.table_description import described_as
 from zenlake.lake.decode.table_store import key_tables
+from zenlake.lake.ingest.crashes import Crashes, Skips, without_crashed
+from zenlake.lake.ingest.failure_reason import WorkFailed
 from zenlake.lake.ingest.latest_overlay import Marks, tail_files
 from zenlake.lake.ingest.quarantine import Quarantine
 from zenlake.lake.ingest.schema_agreement import agreed
@@ -76,6 +79,8 @@ class RebuildTask:
     columns: Columns
     marks: Marks
     """Rows below these were decoded before."""
+    skips: Skips = field(default_factory=dict)
+    """Rows that go to quarantine undecoded."""
 
     @property
     def subject(self) -> str:
@@ -88,6 +93,7 @@ class RebuildTask:
         lake = LakeLocation(self.lake)
         typed = rows_for(self.spec, self.columns)
         apps: set[str] = set()
+        crashed: list[pa.Table] = []
         for path in self.paths:
             rows = read_table(lake / "samples", path, list(WANTED))
             groups = rows.group_by(["journal", "partition"]).aggregate([])
@@ -96,14 +102,26 @@ class RebuildTask:
                 apps.add(app)
                 done = self.marks.get(app)
                 if done is not None:
-                    mine = pc.and_(
-                        pc.equal(rows["journal"], one["journal"]),
-                        pc.equal(rows["partition"], one["partition"]),
-                    )
+                    mine = _of(rows, one)
                     rows = rows.filter(pc.invert(pc.and_(mine, pc.less(rows["offset"], done))))
+                if app in self.skips:
+                    mine = _of(rows, one)
+                    others = rows.filter(pc.invert(mine))
+                    left, bad = without_crashed(self.spec.name, rows.filter(mine), app, self.skips)
+                    rows = pa.concat_tables([others, left])
+                    crashed += [] if bad is None else [bad]
             if rows.num_rows:
                 typed.add(rows)
-        return RebuildResult(typed_files(lake, typed, uuid.uuid4().hex), frozenset(apps))
+        written = typed_files(lake, typed, uuid.uuid4().hex, crashed)
+        return RebuildResult(written, frozenset(apps))
+
+
+def _of(rows: pa.Table, source: Mapping[str, Any]) -> pa.ChunkedArray:
+    """Return which rows are of a partition of a journal."""
+    return pc.and_(
+        pc.equal(rows["journal"], source["journal"]),
+        pc.equal(rows["partition"], source["partition"]),
+    )
 
 
 def known_tables(place: LakeLocation, config: LakeConfig) -> dict[str, TypedTable]:
@@ -127,7 +145,27 @@ def known_table(place: LakeLocation, config: LakeConfig, name: str) -> TypedTabl
 
 
 def rebuild(lake: LakeLocation, spec: TypedTable, tasks: Tasks) -> Rebuilt:
-    """Make a typed table again."""
+    """Make a typed table again.
+
+    Samples that crashed its decoder are decoded like all others; only if a worker dies do they go
+    to quarantine again.
+    """
+    crashes = Crashes(lake)
+    skips = crashes.of(spec.name)
+    if skips:
+        try:
+            made = _rebuilt(lake, spec, tasks, {})
+        except WorkFailed as error:
+            if not error.died:
+                raise
+            log.info("%s; what crashed before goes to quarantine", error)
+        else:
+            crashes.forget(spec.name)
+            return made
+    return _rebuilt(lake, spec, tasks, skips)
+
+
+def _rebuilt(lake: LakeLocation, spec: TypedTable, tasks: Tasks, skips: Skips) -> Rebuilt:
     samples = Table.open(lake, "samples")
     if samples is None:
         raise LocalError(f"{lake.uri} has no table 'samples' to make '{spec.name}' from")
@@ -144,14 +182,15 @@ def rebuild(lake: LakeLocation, spec: TypedTable, tasks: Tasks) -> Rebuilt:
 
     def again(places: list[int], columns: Columns) -> list[TypedFiles]:
         redo = [
-            RebuildTask(lake.uri, works[n].paths, spec, columns, works[n].marks) for n in places
+            RebuildTask(lake.uri, works[n].paths, spec, columns, works[n].marks, skips)
+            for n in places
         ]
         return [one.written for one in tasks.run(redo, "agree on columns")]
 
     for _ in range(MOST_TRIES):
         samples.refresh()
         new = [
-            RebuildTask(lake.uri, tuple(f.path for f in group), spec, known, dict(marks))
+            RebuildTask(lake.uri, tuple(f.path for f in group), spec, known, dict(marks), skips)
             for group in _grouped(tail_files(samples, marks))
         ]
         done = tasks.run(new, f"rebuild {spec.name}")

@@ -64,6 +64,8 @@ class Reason(StrEnum):
     """There would be too many columns."""
     DEFINITION = "definition"
     """What the payload is made of is not known (yet)."""
+    CRASH = "crash"
+    """The process that decoded the payload ended, each time."""
     COLUMN = "column"
     """The column does not take the value, for a reason that has no error of its own."""
 

@@ -232,7 +232,10 @@ class Loop:
     def _work(self, now: float) -> float | None:
         pipeline = self._pipeline
         self._freshness.seen(now, pipeline.ends())
-        self.commit_schedule.far = min(self._far, pipeline.step_size.rows)
+        # Steps that take a part of what waits follow each other at once.
+        self.commit_schedule.far = (
+            1 if pipeline.narrows else min(self._far, pipeline.step_size.rows)
+        )
         wait = self.commit_schedule.wait(now, pipeline.behind())
         if wait is None and pipeline.retries(now):
             wait = 0.0
@@ -270,7 +273,11 @@ class Loop:
         self._changed |= bool(step.rows)
         if step.lost:
             self._complain(f"the journal dropped {step.lost:,} rows before they were read")
-        for sentence in self._pipeline.stopped.sentences():
+        for sentence in step.told:
+            done.failures += 1
+            self._error = sentence, time.time()
+            self._changed = True
+        for sentence in (*step.told, *self._pipeline.stopped.sentences()):
             line = self._throttle.line(now, sentence)
             if line is not None:
                 self._complain(line)
