@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
 
+from tests.lake.journals import Here, write
+from tests.lake.rowsof import Row
 from zenlake.errors import DecodeError
+from zenlake.lake import Pipeline, read_config
+from zenlake.lake.maintain.status_file import read_status
+from zenlake.lake.service.loop import run
 from zenlake.supervise.openmetrics import openmetrics
-from zenlake.supervise.plan import Plan
+from zenlake.supervise.parts import RestartPolicy, SupervisedPart
+from zenlake.supervise.plan import LAKE, Plan
 from zenlake.supervise.reports import Reports
 from zenlake.supervise.screen import amount, line, screen, span
 from zenlake.supervise.status import Health, JournalReport, LakeReport, PartStatus, Room, Status
@@ -125,8 +132,25 @@ def test_a_lake_that_is_minutes_behind_or_has_a_table_that_stopped_is_not_well()
     assert late.reasons == [
         "the lake is 6 min behind the journal: 51,470 rows are not in its tables"
     ]
+    hourly = LakeReport(state="running", behind=51_470, late_seconds=362.0, late_after=3600.0)
+    assert status(lake=hourly).health is Health.WELL
+    strict = LakeReport(state="running", behind=7, late_seconds=11.0, late_after=10.0)
+    assert status(lake=strict).reasons == [
+        "the lake is 11 s behind the journal: 7 rows are not in its tables"
+    ]
     stopped = status(lake=LakeReport(state="running", stopped={"pose": "No space left"}))
     assert stopped.reasons == ["the table 'pose' stopped: No space left"]
+
+
+def test_how_late_a_lake_may_be_is_said_by_its_configuration(tmp_path: Path) -> None:
+    write(tmp_path / "j", [Row("a", b"")], 1)
+    config = read_config('{late: "1h"}')
+    assert (config.late, read_config("{}").late) == (3600.0, 120.0)
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), Here(), config)
+    run(pipeline, Here(), stop=threading.Event(), once=True)
+    part = SupervisedPart(LAKE, RestartPolicy(60.0))
+    reports = Reports(Plan(tmp_path, "data", ["router"]), {LAKE: part}, {}, 0.0)
+    assert reports._lake(read_status(tmp_path / "lake"), 1).late_after == 3600.0
 
 
 def test_how_late_a_lake_is_goes_on_while_it_dies_and_starts_again() -> None:

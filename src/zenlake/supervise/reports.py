@@ -192,6 +192,7 @@ class Reports:
             state=state,
             rows=seen.rows,
             behind=behind,
+            late_after=seen.late,
             freshness=seen.freshness + (age if age > 3 else 0.0),
             quarantine=seen.quarantine,
             quarantined=seen.quarantined,

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from zenlake.errors import DecodeError
+from zenlake.lake.model.status import LATE_SECONDS
 from zenlake.printable import json_text
 from zenlake.supervise.parts import State
 
@@ -20,9 +21,6 @@ __all__ = ["Health", "JournalReport", "LakeReport", "PartStatus", "Room", "Statu
 
 SOON: Final = 86400.0
 """A disk that is full in less than this many seconds is told."""
-
-LATE_SECONDS: Final = 120.0
-"""A lake whose tables lack rows that are older than this is not well."""
 
 
 class Health(StrEnum):
@@ -94,6 +92,8 @@ class LakeReport:
     behind: int = 0
     #: How long the oldest of them has waited, in seconds, whatever the lake was doing meanwhile.
     late_seconds: float = 0.0
+    #: It is not well if they wait longer than this, by its configuration.
+    late_after: float = LATE_SECONDS
     #: How long ago all that was durable then was in the tables, in seconds.
     freshness: float | None = None
     quarantine: int = 0
@@ -126,10 +126,12 @@ class LakeReport:
             reasons.append(f"the lake does not get on: {self.error}")
         if self.connected is False and self.not_connected:
             reasons.append(f"the lake is not connected to its router: {self.not_connected}")
-        if self.late_seconds > LATE_SECONDS:
+        if self.late_seconds > self.late_after:
+            seconds = self.late_seconds
+            waits = f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60:.0f} min"
             reasons.append(
-                f"the lake is {self.late_seconds / 60:.0f} min behind the journal: {self.behind:,} "
-                "rows are not in its tables"
+                f"the lake is {waits} behind the journal: {self.behind:,} rows are not in its "
+                "tables"
             )
         reasons += [f"the table '{name}' stopped: {why}" for name, why in self.stopped.items()]
         return reasons

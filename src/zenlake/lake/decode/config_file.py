@@ -36,7 +36,7 @@ _TABLE_KEYS: Final = (
 )  # fmt: skip
 _KEYS: Final = (
     "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "row_access",
-    "ros2", "history", "iceberg", "rollups", "network", "families",
+    "ros2", "history", "iceberg", "rollups", "network", "families", "late",
 )  # fmt: skip
 
 
@@ -92,6 +92,7 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
             compact.get("vacuum_age", plain_default.vacuum_age), "compact/vacuum_age"
         ),
         ros2=_ros2(_object(root.get("ros2", {}), "ros2")),
+        late=seconds_of(root.get("late", plain_default.late), "late"),
         history=seconds_of(root.get("history", plain_default.history), "history"),
         iceberg=_yes_or_no(root.get("iceberg", False), "iceberg"),
         rollups=_every(root.get("rollups", False), "rollups"),

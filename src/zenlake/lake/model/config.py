@@ -21,6 +21,7 @@ from typing import Final
 
 from zenlake.errors import ConfigError
 from zenlake.lake.model.row_access import RowAccess
+from zenlake.lake.model.status import LATE_SECONDS
 from zenlake.lake.model.typed_table import TypedTable
 
 __all__ = ["FIXED", "LakeConfig", "Retention", "Ros2Config", "seconds_of"]
@@ -85,6 +86,8 @@ class LakeConfig:
     vacuum_age: float = 600.0
     """Seconds after which a file that no version needs is deleted."""
     ros2: Ros2Config = Ros2Config()
+    late: float = LATE_SECONDS
+    """Seconds that rows may wait for the tables before `zenlake up` is not well."""
     history: float = 0.0
     """Seconds that old versions can be asked, at least."""
     iceberg: bool = False

@@ -10,10 +10,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
-__all__ = ["BusStatus", "KeysWithoutTable", "LakeStatus", "TableStatus"]
+__all__ = ["LATE_SECONDS", "BusStatus", "KeysWithoutTable", "LakeStatus", "TableStatus"]
 
 STALE: Final = 30.0
 """Seconds after which a status that says `running` is of a pipeline that hangs or was killed."""
+
+
+LATE_SECONDS: Final = 120.0
+"""Seconds that rows may wait for the tables if the configuration does not say how long (`late`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class LakeStatus:
     """Durable rows of the journal that are not in every table yet."""
     freshness: float = 0.0
     """Seconds that the oldest row of the last commit waited for it, or that one waits now."""
+    late: float = LATE_SECONDS
+    """Seconds that rows may wait for the tables, by the configuration."""
     quarantine: int = 0
     """Rows of the table `quarantine`."""
     quarantined: int = 0

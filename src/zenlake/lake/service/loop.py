@@ -349,6 +349,7 @@ class Loop:
             rows=by_name["samples"].rows,
             lag=sum(one.behind() for one in pipelines),
             freshness=max(ages),
+            late=pipeline.config.late,
             quarantine=by_name[QUARANTINED].rows if QUARANTINED in by_name else 0,
             quarantined=done.quarantined,
             gaps=pipeline.gaps.missing(),
