@@ -1,11 +1,15 @@
-"""`zenlake lake run` killed -9 while views and alerts are at work, then asked by Spark Connect."""
+"""`zenlake lake run` killed -9: while views and alerts are at work, and again and again."""
 
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ import psutil
 import pytest
 
 from tests.cli.programs import Program, endpoint
-from tests.lake.journals import rows_of, write
+from tests.lake.journals import rows_of, table_of, write
 from tests.lake.rowsof import Row
 from tests.waiting import until
 from zenlake.cli.ending import FAILED
@@ -21,7 +25,9 @@ from zenlake.errors import LocalError
 from zenlake.lake_client import ask
 
 pytestmark = [
-    pytest.mark.nightly(day="lake/continuous/test_views_and_alerts.py, cli/test_up.py"),
+    pytest.mark.nightly(
+        day="lake/continuous/test_views_and_alerts.py, cli/test_up.py, lake/ingest/test_progress.py"
+    ),
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.timeout(900),
@@ -134,3 +140,48 @@ def test_views_and_alerts_outlive_a_kill(tmp_path: Path) -> None:
         java.kill()
         program.says("Spark has ended", 60)
         assert program.ends() == FAILED, "it was told nothing wrong, and is started again at once"
+
+
+ROWS = 575_012
+"""As many as were read in vain for twelve minutes, when a step took all or nothing."""
+
+
+def test_the_count_grows_though_it_is_killed_every_12_to_28_seconds(tmp_path: Path) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    lake.mkdir()
+    (lake / "lake.json5").write_text('{tables: {battery: {format: "robot/${id}/battery"}}}')
+    for first in range(0, ROWS, 50_000):
+        write(journal, [sample(n) for n in range(first, min(ROWS, first + 50_000))], 1)
+    arguments = ["-m", "zenlake", "lake", "run", "--json", "--lake", str(lake)]
+    arguments += ["--journal", str(journal), "--master", "local[2]"]
+    pauses, counts = random.Random(575_012), [0]
+
+    def committed() -> int:
+        there = (lake / "samples" / "_delta_log").exists()
+        return table_of(lake, "samples").totals().rows if there else 0
+
+    def over(end: float) -> bool:
+        return time.monotonic() > end or committed() == ROWS
+
+    while counts[-1] < ROWS:
+        assert len(counts) < 40, counts
+        end = time.monotonic() + pauses.uniform(12.0, 28.0)
+        with Program(*arguments) as program:
+            # On a busy machine the start of Spark alone may take longer.
+            program.says('{"ready": true}', 300)
+            end = max(end, time.monotonic() + 2.0)
+            until(partial(over, end), seconds=60.0)
+            family = psutil.Process(program.process.pid).children(recursive=True)
+            program.process.kill()
+            program.process.wait()
+            for one in family:
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+        counts.append(committed())
+    assert counts == sorted(counts)
+    assert len([n for n, at in enumerate(counts[1:]) if at == counts[n]]) <= len(counts) // 3
+    with Program(*arguments, "--once") as program:
+        assert program.ends() == 0
+    for name in ("samples", "battery"):
+        offsets = sorted(row["offset"] for row in rows_of(lake, name))
+        assert offsets == list(range(ROWS)), name
