@@ -11,27 +11,61 @@ from hypothesis import strategies as st
 
 from zenlake.errors import LocalError
 from zenlake.keys import KeyExpr, intersects
-from zenlake.lake.continuous.query_shape import ResultShape, chunks_of, conditional, shape_of
+from zenlake.lake.continuous.query_shape import (
+    ResultShape,
+    chunks_of,
+    conditional,
+    needed_columns,
+    reads_every_column,
+    shape_of,
+)
 from zenlake.lake.continuous.table_stream import OffsetRange, pieces
 
 
 @pytest.mark.parametrize(
     ("query", "shape"),
     [
-        ("SELECT key, value FROM samples", ResultShape(("key",), False, False)),
-        ("SELECT value FROM samples WHERE kind = 'put'", ResultShape((), False, False)),
-        ("SELECT id, count(*) AS n FROM battery GROUP BY id", ResultShape(("id",), True, False)),
-        ("SELECT count(*) AS n FROM battery", ResultShape((), True, False)),
+        ("SELECT key, value FROM samples", ResultShape(("key",), False, False, False, "")),
+        ("SELECT value FROM samples WHERE kind = 'put'", ResultShape((), False, False, False, "")),
+        ("SELECT id, count(*) AS n FROM battery GROUP BY id",
+         ResultShape(("id",), True, False, True, "")),
+        ("SELECT count(*) AS n FROM battery", ResultShape((), True, False, True, "")),
         ("SELECT id, window(time, '1 minute') AS w, avg(p) AS m FROM b GROUP BY id, "
-         "window(time, '1 minute')", ResultShape(("id",), True, False)),
+         "window(time, '1 minute')", ResultShape(("id",), True, False, True, "w_end")),
         ("SELECT id, window.end AS w, avg(p) AS m FROM b GROUP BY id, window(time, '1 minute')",
-         ResultShape(("id",), True, False)),
+         ResultShape(("id",), True, False, True, "w")),
+        ("SELECT id, window.start, avg(p) AS m FROM b GROUP BY id, window(time, '1 minute')",
+         ResultShape(("id",), True, False, True, "")),
         ("SELECT a.key, b.p FROM samples a JOIN b ON a.key = b.key",
-         ResultShape(("key",), False, True)),
+         ResultShape(("key",), False, True, True, "")),
+        ("SELECT a.key, l.value FROM samples a JOIN latest l ON a.key = l.key",
+         ResultShape(("key",), False, True, False, "")),
+        ("SELECT DISTINCT id FROM battery", ResultShape((), False, True, True, "")),
+        ("SELECT key FROM b WHERE id IN (SELECT id FROM samples)",
+         ResultShape(("key",), False, False, True, "")),
     ],
 )  # fmt: skip
 def test_rows_are_about_what_they_are_grouped_by(query: str, shape: ResultShape) -> None:
     assert shape_of(query) == shape
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT id, percent FROM battery WHERE volts < 2", "id key time percent volts"),
+        ("SELECT key, count(*) AS n FROM battery GROUP BY key", "key time"),
+        ("SELECT b.`A B`.c AS x FROM battery b", "key time a b"),
+        ("SELECT * EXCEPT (id) FROM battery", None),
+        ("SELECT b.*, 1 AS one FROM battery b", None),
+        ("SELECT count(DISTINCT *) AS n FROM battery", None),
+        ("SELECT a.key FROM battery a NATURAL JOIN samples", None),
+    ],
+)
+def test_a_query_needs_the_columns_that_it_names(query: str, columns: str | None) -> None:
+    every = ["id", "key", "time", "percent", "volts", "a b"]
+    found = needed_columns(query, every)
+    assert " ".join(found) == (" ".join(every) if columns is None else columns)
+    assert reads_every_column(query) is (columns is None)
 
 
 @pytest.mark.parametrize(

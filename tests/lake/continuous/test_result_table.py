@@ -108,3 +108,31 @@ def test_what_is_raised_outlives_its_row_in_the_table_of_an_alert(tmp_path: Path
     heard(again, 2, False, 1)
     assert [row["state"] for row in rows_of(tmp_path, "low")] == ["cleared"]
     assert again.raising.raised == 0
+
+
+def test_a_table_gets_the_columns_that_its_query_finds_by_now(tmp_path: Path) -> None:
+    definition = new_definition("means", "view", "SELECT n FROM samples")
+    place = LakeLocation(tmp_path)
+    first = ResultTable(place, definition, COLUMNS, 600.0)
+    first.append(pa.table({"n": [1]}, COLUMNS), {"app": (None, 0)})
+    wide = pa.schema([("n", pa.float64()), ("colour", pa.string())])
+    then = ResultTable(place, definition, wide, 600.0)
+    then.append(pa.table({"n": [0.5], "colour": ["red"]}, wide), {"app": (0, 1)})
+    # A whole number fits into what became wider, and a column may be gone.
+    back = ResultTable(place, definition, COLUMNS, 600.0)
+    back.append(pa.table({"n": [3]}, COLUMNS), {"app": (1, 2)})
+    rows = sorted((row["n"], row["colour"]) for row in rows_of(tmp_path, "means"))
+    assert rows == [(0.5, "red"), (1.0, None), (3.0, None)]
+    # Of groups the newest row stays, in columns of all times.
+    back.replace(pa.table({"n": [1]}, COLUMNS), ["n"], {"app": (2, 3)})
+    rows = sorted((row["n"], row["colour"]) for row in rows_of(tmp_path, "means"))
+    assert rows == [(0.5, "red"), (1.0, None), (3.0, None)]
+
+
+def test_values_that_another_kind_cannot_hold_are_not_changed(tmp_path: Path) -> None:
+    definition = new_definition("sums", "view", "SELECT n FROM samples")
+    large = ResultTable(LakeLocation(tmp_path), definition, COLUMNS, 600.0)
+    large.append(pa.table({"n": [2**53 + 1]}, COLUMNS), {"app": (None, 0)})
+    with pytest.raises(LocalError, match="create it again: zenlake lake view drop sums"):
+        ResultTable(LakeLocation(tmp_path), definition, pa.schema([("n", pa.float64())]), 600.0)
+    assert [row["n"] for row in rows_of(tmp_path, "sums")] == [2**53 + 1]

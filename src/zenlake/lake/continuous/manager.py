@@ -15,8 +15,10 @@ Spark plans each in the turn of its owner (`lake/query/executor`), when it is ma
 started again. No lock is held meanwhile: one that is started again is planned while the others are
 looked after, and starts with the next look.
 
-One that fails stops, and says why; the others and the lake go on. One that stands still
-(`continuous/stall`) is ended and started again from where it was.
+One that fails stops, says why, and is tried again, less and less often; the others and the lake go
+on. Only what its own text or its owner's rights refuse is not tried again. One that stands still
+(`continuous/stall`) is ended and started again from where it was, and so is one whose columns have
+changed (`continuous/generation`): it is planned with the columns as they are now.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
+from zenlake.clock.backoff import Backoff
 from zenlake.errors import LocalError, ZError
 from zenlake.ext.parameter_check import demand_understood
 from zenlake.ext.query_service import JSON, QueryService
@@ -44,6 +47,7 @@ from zenlake.lake.continuous.definitions import (
     keep_definition,
     remove_dropped_tables,
 )
+from zenlake.lake.continuous.generation import SchemaMoved
 from zenlake.lake.continuous.owner_rights import (
     LEASE_SECONDS,
     ROOTS,
@@ -58,7 +62,7 @@ from zenlake.lake.continuous.stall import PATIENCE, StallDetector
 from zenlake.lake.maintain.definition_store import ContinuousQueryStore
 from zenlake.lake.model.continuous_query import ContinuousQuery, Kind
 from zenlake.lake.model.owner import OwningUser, router_of, words_of
-from zenlake.lake.query.executor import QueueFull, SqlQuestion
+from zenlake.lake.query.executor import QueueFull, SqlQuestion, TimeOver
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.visibility import published_by, shown_definition
 
@@ -82,6 +86,12 @@ SETTLE: Final = 1.0
 
 REMEMBERED: Final = 3600.0
 """Seconds that the status says of one that it was started again."""
+
+RETRY: Final = Backoff(2.0, 300.0)
+"""Seconds until one that failed is tried again."""
+
+STEADY: Final = 10.0
+"""Seconds that one must wait for rows, without a batch, until a failure before it is over."""
 
 RESTART: Final = QueryLimits(seconds=300.0, planning=300.0)
 """What was judged once gets more time when it is planned again: the machine may be busy."""
@@ -160,7 +170,11 @@ class ContinuousQueries:
         self._held: dict[str, str] = {}
         #: What they have found and could not publish.
         self._unsent: dict[str, list[Result]] = {}
+        #: Why those stopped that failed; kept until they are seen to go on.
         self._why: dict[str, str] = {}
+        #: How long they wait for the next try, and when that is.
+        self._pauses: dict[str, float] = {}
+        self._retries: dict[str, float] = {}
         self._patience = patience
         self._stall: dict[str, StallDetector] = {}
         self._restarted: dict[str, tuple[float, str]] = {}
@@ -229,6 +243,8 @@ class ContinuousQueries:
         """Start one that was made just now; the lock is held."""
         try:
             self._running[definition.name] = self._run(definition, planned)
+        except SchemaMoved:
+            self._start(definition)
         except BaseException:
             drop_definition(self._lake.place, definition.name, definition.kind)
             raise
@@ -253,6 +269,8 @@ class ContinuousQueries:
                 self._give_up(*planning)
             for notes in (
                 self._why,
+                self._pauses,
+                self._retries,
                 self._held,
                 self._waiting,
                 self._unsent,
@@ -281,9 +299,11 @@ class ContinuousQueries:
             state = "stopped" if why else "starting"
             why = why or self._waiting.get(definition.name, "")
             return {**facts, "state": state, "why": why, "rights": held}
+        why = self._why.get(definition.name, "")
         facts |= {
-            "state": "running",
-            "why": "",
+            # One that is tried again goes on when it has got further than it failed.
+            "state": "stopped" if why else "running",
+            "why": why,
             "rights": "",
             "batches": running.batches,
             "rows": running.results.table.totals().rows,
@@ -305,6 +325,10 @@ class ContinuousQueries:
         stopped = (*self._why.values(), *(() if self._is_new() else self._held.values()))
         waiting = tuple(self._waiting.values())
         return (*stopped, *waiting, *(line for at, line in of_late if now - at < REMEMBERED))
+
+    def stopped(self) -> dict[str, str]:
+        """Return a sentence for each that cannot go on, by name; those that are held can."""
+        return dict(self._why)
 
     def restarts(self) -> int:
         """How often one was started again because it stood still."""
@@ -439,11 +463,14 @@ class ContinuousQueries:
                 if one is not None and one[1].done():
                     del self._planning[name]
                     self._start_one(*one)
-        if self._waiting:
+        now = time.monotonic()
+        due = [*self._waiting, *(name for name, at in list(self._retries.items()) if at <= now)]
+        if due:
             every = self._definitions.all()
-            for name in list(self._waiting):
+            for name in due:
                 with self._lock:
-                    if name in self._waiting and name in every:
+                    if (name in self._waiting or name in self._retries) and name in every:
+                        self._retries.pop(name, None)
                         self._start(every[name])
 
     def _start_one(self, definition: ContinuousQuery, planning: Future[PlannedQuery]) -> None:
@@ -453,8 +480,11 @@ class ContinuousQueries:
             self._hold(definition, str(error))
         except QueueFull as error:
             self._wait(definition, error)
+        except SchemaMoved:
+            self._start(definition)
         except BaseException as error:
-            self._stopped(definition, told_of(error))
+            final = isinstance(error, LocalError) and not isinstance(error, TimeOver)
+            self._stopped(definition, told_of(error), final=final)
 
     def _wait(self, definition: ContinuousQuery, error: QueueFull) -> None:
         """Say that one is tried again, because no question was taken."""
@@ -553,22 +583,46 @@ class ContinuousQueries:
                     one.publisher.look()
                     self._tell_time(one)
                     self._watch(one)
+            except SchemaMoved as moved:
+                self._plan_again(one, str(moved))
             except BaseException as error:
                 one.why = one.why or told_of(error)
             if one.why and not one.is_held:
+                name = one.definition.name
                 with self._lock:
-                    if self._running.get(one.definition.name) is not one:
+                    if self._running.get(name) is not one:
                         continue  # dropped meanwhile
-                    del self._running[one.definition.name]
+                    del self._running[name]
                 one.stop()
-                self._stopped(one.definition, one.why)
+                with self._lock:
+                    self._unsent[name] = one.publisher.unsent()
+                    self._stopped(one.definition, one.why)
+
+    def _plan_again(self, one: RunningQuery, why: str) -> None:
+        """End one whose columns have changed, and start it with the columns as they are now."""
+        definition = one.definition
+        log.info("the %s '%s' is planned again: %s", definition.kind, definition.name, why)
+        ended = one.stop()
+        with self._lock:
+            if self._running.get(definition.name) is not one:
+                return  # dropped meanwhile
+            del self._running[definition.name]
+            self._unsent[definition.name] = one.publisher.unsent()
+            if ended:
+                self._start(definition)
+            else:
+                self._stopped(definition, f"{why}, and Spark does not end it")
 
     def _watch(self, one: RunningQuery) -> None:
         """Start it again if it stands still."""
         definition = one.definition
         with self._lock:
             watched = self._stall.setdefault(definition.name, StallDetector(self._patience))
-        still = watched.observe(time.monotonic(), *one.seen())
+        busy, batches, doing = one.seen()
+        if batches or (not busy and time.monotonic() - one.began > STEADY):
+            self._why.pop(definition.name, None)
+            self._pauses.pop(definition.name, None)
+        still = watched.observe(time.monotonic(), busy, batches, doing)
         if still is None:
             return
         line = (
@@ -581,6 +635,7 @@ class ContinuousQueries:
             if self._running.get(definition.name) is not one:
                 return  # dropped meanwhile
             del self._running[definition.name]
+            self._unsent[definition.name] = one.publisher.unsent()
             if not ended:
                 self._stopped(definition, f"{line.partition(';')[0]}, and Spark does not end it")
                 return
@@ -602,9 +657,16 @@ class ContinuousQueries:
             now = min(now, mark)
         one.alerting.passed(round(now * 1e6))
 
-    def _stopped(self, definition: ContinuousQuery, why: str) -> None:
-        line = f"the {definition.kind} '{definition.name}' has stopped: {why}"
-        self._why[definition.name] = line
+    def _stopped(self, definition: ContinuousQuery, why: str, *, final: bool = False) -> None:
+        """Say why one stopped, and when it is tried again; `final`: it is not."""
+        name = definition.name
+        line = f"the {definition.kind} '{name}' has stopped: {why}"
+        if not final:
+            pause = RETRY.after(self._pauses.get(name, 0.0))
+            self._pauses[name] = pause
+            self._retries[name] = time.monotonic() + pause
+            line += f"; tried again in {pause:g} s"
+        self._why[name] = line
         self._complain(line)
 
 

@@ -11,31 +11,52 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from zenlake.errors import LocalError
-from zenlake.lake.continuous.query_shape import ResultShape, conditional, shape_of
-from zenlake.lake.continuous.result_table import columns_of, flattened
+from zenlake.errors import LocalError, ZError
+from zenlake.lake.continuous.generation import (
+    Generation,
+    known_generation,
+    next_generation,
+    watermark_of,
+)
+from zenlake.lake.continuous.query_shape import (
+    ResultShape,
+    conditional,
+    needed_columns,
+    reads_every_column,
+    shape_of,
+)
+from zenlake.lake.continuous.result_table import app_of, columns_of, flattened
 from zenlake.lake.continuous.table_stream import TableRowsSource, stream_folder
 from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.query.executor import one_line
 from zenlake.lake.query.planner import references
 from zenlake.lake.query.row_filter import visible_rows
 from zenlake.lake.query.table_frames import spark_type
+from zenlake.lake.table.delta import Table
 from zenlake.spark.jvm import is_append_possible
 from zenlake.spark.session import session_conf
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from zenlake.journal import Journal
     from zenlake.lake.query.lake import Lake
 
-__all__ = ["LATEST", "JudgedQuery", "PlannedQuery", "judge_definition", "plan_definition"]
+__all__ = [
+    "LATEST",
+    "JudgedQuery",
+    "PlannedQuery",
+    "PlanningFailed",
+    "judge_definition",
+    "plan_definition",
+    "refused_by",
+]
 
 LATEST: Final = "latest"
 """The table that is no stream: streams are joined with it."""
@@ -59,7 +80,7 @@ class JudgedQuery:
     columns: pa.Schema
     """The columns of the rows that it finds."""
     tables: Mapping[str, pa.Schema]
-    """The tables that it names."""
+    """The tables that it names, with the columns that it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +91,15 @@ class PlannedQuery:
     frame: DataFrame
     replaces_groups: bool
     """Whether groups never end, so that their newest values take the place of older ones."""
+    generation: Generation
+    tables: Mapping[str, pa.Schema]
+    """The columns that are read of each table."""
+    grows: bool = False
+    """Whether columns that a table gets later belong into its rows."""
+
+
+class PlanningFailed(ZError):
+    """Spark could not plan a definition, for a reason that is not in its text."""
 
 
 def judge_definition(lake: Lake, definition: ContinuousQuery) -> JudgedQuery:
@@ -88,7 +118,7 @@ def judge_definition(lake: Lake, definition: ContinuousQuery) -> JudgedQuery:
         if definition.kind == "alert":
             flattened(lake.judged(conditional(definition.sql), definition.access))
     except PySparkException as error:
-        raise LocalError(one_line(str(error))) from error
+        raise refused_by(error) from error
     return JudgedQuery(shape, columns, tables)
 
 
@@ -103,16 +133,68 @@ def plan_definition(
     from pyspark.errors import PySparkException
 
     judged = judge_definition(lake, definition)
+    shape = judged.shape
+    known = known_generation(aside)
+    generation, tables, why = next_generation(known, judged.tables, stateful=shape.stateful)
     try:
-        frame = _streaming_frame(lake, definition, judged, journals, aside)
-        replaces = judged.shape.grouped and not is_append_possible(frame)
+        frame = _streaming_frame(lake, definition, shape, tables, journals, generation, aside)
+        replaces = shape.grouped and not is_append_possible(frame)
     except PySparkException as error:
-        raise LocalError(one_line(str(error))) from error
-    return PlannedQuery(judged, frame, replaces)
+        raise refused_by(error) from error
+    if known is not None and why and not replaces:
+        generation = _after_windows(lake, definition, shape, known, generation, aside, why)
+    if generation.after is not None:
+        frame = frame.filter(_ends_after(shape.window_end, generation.after))
+    grows = not shape.stateful and reads_every_column(definition.sql)
+    return PlannedQuery(judged, frame, replaces, generation, tables, grows)
+
+
+def refused_by(error: Exception) -> ZError:
+    """Return the error for what Spark refuses: `LocalError` if the text of the query is why."""
+    from pyspark.errors import (
+        AnalysisException,
+        ArithmeticException,
+        IllegalArgumentException,
+        NumberFormatException,
+    )
+
+    own = (AnalysisException, ArithmeticException, IllegalArgumentException, NumberFormatException)
+    kind = LocalError if isinstance(error, own) else PlanningFailed
+    return kind(one_line(str(error)))
+
+
+def _after_windows(
+    lake: Lake,
+    definition: ContinuousQuery,
+    shape: ResultShape,
+    known: Generation,
+    generation: Generation,
+    aside: Path,
+    why: str,
+) -> Generation:
+    """Return a generation that leaves out the windows that are over; raises if there are none."""
+    if not shape.window_end:
+        kind, name = definition.kind, definition.name
+        raise LocalError(
+            f"{why}, and the rows that the {kind} remembers have the old one; drop it and create "
+            f"it again: zenlake lake {kind} drop {name}"
+        )
+    results = Table.open(lake.place, definition.name)
+    reached = None if results is None else results.committed(known.app(app_of(definition)))
+    mark = watermark_of(known.folder(aside) / "checkpoint", reached)
+    return replace(generation, after=mark if mark is not None else known.after)
+
+
+def _ends_after(column: str, seconds: float) -> Column:
+    """Return the condition that a window ends after a moment."""
+    from pyspark.sql import functions as f
+
+    return f.col(f"`{column}`") > f.timestamp_millis(f.lit(round(seconds * 1000)))
 
 
 def _named_tables(lake: Lake, sql: str) -> dict[str, pa.Schema]:
-    """Return the tables that a question names; raises if none of them grows."""
+    """Return the tables that a question names, with the columns that it may read; raises if none
+    of them grows."""
     with lake.catalog.lock:
         _, named = references(lake.catalog, sql)
         for name, table in named.items():
@@ -123,7 +205,7 @@ def _named_tables(lake: Lake, sql: str) -> dict[str, pa.Schema]:
                     f"'{name}' is no table of samples; views and alerts are about samples, the "
                     "typed tables, and latest beside them"
                 )
-        tables = {name: table.schema for name, table in named.items()}
+        tables = {name: _needed(sql, table.schema) for name, table in named.items()}
     if not tables.keys() - {LATEST}:
         raise LocalError(
             "the question is about nothing that grows: select from samples or a typed table; "
@@ -132,11 +214,17 @@ def _named_tables(lake: Lake, sql: str) -> dict[str, pa.Schema]:
     return tables
 
 
+def _needed(sql: str, schema: pa.Schema) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in needed_columns(sql, schema.names)])
+
+
 def _streaming_frame(
     lake: Lake,
     definition: ContinuousQuery,
-    judged: JudgedQuery,
+    shape: ResultShape,
+    tables: Mapping[str, pa.Schema],
     journals: Sequence[Journal],
+    generation: Generation,
     aside: Path,
 ) -> DataFrame:
     """Return the question over streams instead of tables, in a session of its own."""
@@ -145,7 +233,7 @@ def _streaming_frame(
         spark.conf.set(name, value)
     spark.dataSource.register(TableRowsSource)
     folders = json.dumps([journal.path for journal in journals])
-    for name, schema in judged.tables.items():
+    for name, schema in tables.items():
         columns = ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in schema)
         if name == LATEST:
             reader: Any = spark.read.format("zenlake-newest").schema(columns)
@@ -156,10 +244,10 @@ def _streaming_frame(
         # A file for each batch, so that the number of the one is that of the other.
         stream = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
         stream = stream.option("cleanSource", "delete")
-        rows = stream.parquet(str(stream_folder(aside, name)))
+        rows = stream.parquet(str(stream_folder(generation.folder(aside), name)))
         # Beneath all else: not even a watermark is moved by rows that the owner may not see.
         frame = visible_rows(rows, definition.access)
-        if judged.shape.grouped or judged.shape.joined:
+        if shape.grouped or shape.joined:
             frame = frame.withWatermark("time", f"{definition.late} seconds")
         frame.createOrReplaceTempView(name)
     alert = definition.kind == "alert"

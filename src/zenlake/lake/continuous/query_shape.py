@@ -16,7 +16,17 @@ from typing import Any, Final
 
 from zenlake.errors import LocalError
 
-__all__ = ["HOLDS", "SUBJECT", "TIME", "ResultShape", "chunks_of", "conditional", "shape_of"]
+__all__ = [
+    "HOLDS",
+    "SUBJECT",
+    "TIME",
+    "ResultShape",
+    "chunks_of",
+    "conditional",
+    "needed_columns",
+    "reads_every_column",
+    "shape_of",
+]
 
 TIME: Final = "_time"
 HOLDS: Final = "_holds"
@@ -35,6 +45,10 @@ class ResultShape:
     grouped: bool
     joined: bool
     """Whether rows of several places are put together."""
+    stateful: bool
+    """Whether Spark remembers rows or groups from one batch to the next."""
+    window_end: str
+    """The column of its rows that says when a window of time ends; empty: there is none."""
 
 
 def shape_of(query: str) -> ResultShape:
@@ -51,7 +65,27 @@ def shape_of(query: str) -> ResultShape:
         )
     else:
         subject = tuple(name for name in names if name.lower() == "key")
-    return ResultShape(subject, grouped, _joined(tree))
+    return ResultShape(subject, grouped, _joined(tree), _stateful(tree), _window_end(tree))
+
+
+def needed_columns(query: str, columns: Sequence[str]) -> list[str]:
+    """Return those of a table's columns that a query may read, and `key` and `time`.
+
+    A name that the text mentions in any place counts as read. `*` and NATURAL read all columns.
+    """
+    from sqlglot import exp
+
+    tree = _selected(query)
+    every = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
+    if every or any(join.args.get("method") for join in tree.find_all(exp.Join)):
+        return list(columns)
+    named = {one.name.lower() for one in tree.find_all(exp.Identifier)} | {"key", "time"}
+    return [name for name in columns if name.lower() in named]
+
+
+def reads_every_column(query: str) -> bool:
+    """Return True if a query reads whatever columns there are, with `*`."""
+    return bool(needed_columns(query, ["\0"]))
 
 
 def conditional(query: str, since: datetime | None = None, until: datetime | None = None) -> str:
@@ -159,6 +193,48 @@ def _joined(tree: Any) -> bool:
     from sqlglot import exp
 
     return tree.find(exp.Join) is not None or tree.args.get("distinct") is not None
+
+
+def _stateful(tree: Any) -> bool:
+    """Return True if Spark has to remember something: groups, rows seen, partners of a join."""
+    from sqlglot import exp
+
+    if tree.find(exp.AggFunc, exp.Group, exp.Distinct, exp.Exists) is not None:
+        return True
+    if any(one.args.get("query") is not None for one in tree.find_all(exp.In)):
+        return True
+    for one in tree.find_all(exp.SetOperation):
+        if not isinstance(one, exp.Union) or one.args.get("distinct"):
+            return True
+    # `latest` is no stream: a row that is joined with it waits for nothing.
+    return any(
+        sum(
+            not (isinstance(source.this, exp.Table) and source.this.name.lower() == "latest")
+            for source in (select.args.get("from_") or select.args.get("from"), *joins)
+            if source is not None
+        )
+        > 1
+        for select in tree.find_all(exp.Select)
+        if (joins := select.args.get("joins") or ())
+    )
+
+
+def _window_end(tree: Any) -> str:
+    """Return the column that says when a window of time ends, once windows have two columns."""
+    from sqlglot import exp
+
+    for one in tree.expressions:
+        if not _is_window(tree, one):
+            continue
+        inner = one.unalias()
+        if isinstance(inner, exp.Anonymous):
+            if inner.name.lower() != "window_time":
+                return f"{one.alias_or_name or 'window'}_end"
+        elif inner.name.lower() == "end":
+            return str(one.alias_or_name)
+        elif inner.name.lower() == "window":
+            return f"{one.alias_or_name}_end"
+    return ""
 
 
 def _is_window(tree: Any, expression: Any) -> bool:

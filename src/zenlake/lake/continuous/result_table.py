@@ -21,6 +21,7 @@ from zenlake.journal.writing.steady import steady_time
 from zenlake.lake.maintain.upkeep import vacuum
 from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.model.sample_rows import DAY
+from zenlake.lake.query.table_frames import spark_type
 from zenlake.lake.table.data_files import DataFile, read_table, write_file
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.location import LakeLocation
@@ -28,7 +29,7 @@ from zenlake.lake.table.location import LakeLocation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["MOST_ROWS", "Moves", "ResultTable", "columns_of", "flattened"]
+__all__ = ["MOST_ROWS", "Moves", "ResultTable", "app_of", "columns_of", "flattened"]
 
 MOST_ROWS: Final = 100_000
 """Rows that one batch may give, or that a view without windows may have."""
@@ -71,8 +72,6 @@ def columns_of(frame: DataFrame) -> pa.Schema:
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
 
-    from zenlake.lake.query.table_frames import spark_type
-
     fields: list[Any] = []
     for field in frame.schema.fields:
         try:
@@ -99,9 +98,10 @@ class ResultTable:
         age: float,
         keep: float | None = None,
     ) -> None:
-        """Made if it is not there; `age`: of files that nobody needs, before they are deleted.
+        """Make the table if it is not there, and give it the columns that it lacks.
 
-        `keep`: seconds that rows are kept, by whole days; for ever, if not said.
+        `age`: of files that nobody needs, before they are deleted; `keep`: seconds that rows are
+        kept, by whole days; for ever, if not said.
         """
         self.columns = columns
         self._age = age
@@ -118,6 +118,42 @@ class ResultTable:
         if self.table.described != described_as(definition):
             raise LocalError(f"the table '{definition.name}' is of somebody else")
         self._ages = AgeClock(file.modified / 1000 for file in self.table.files())
+        self._adopt_columns(definition)
+
+    def _adopt_columns(self, definition: ContinuousQuery) -> None:
+        """Add the columns that the query has and the table has not, and widen those that it has.
+
+        A column that the query has no more stays, and is null in rows that come from now on.
+        """
+        has = {one.name: one.type for one in self.table.schema}
+        self.table.grow({one.name: one.type for one in self.columns if one.name not in has})
+        wider = {
+            one.name: one.type
+            for one in self.columns
+            if one.name in has and _is_otherwise(has[one.name], one.type)
+        }
+        if wider:
+            schema = pa.schema(
+                [one.with_type(wider.get(one.name, one.type)) for one in self.table.schema]
+            )
+            try:
+                files = [
+                    write_file(
+                        self.table.place,
+                        _fitted(read_table(self.table.place, file.path), _without_day(schema)),
+                        file.partition,
+                        uuid.uuid4().hex,
+                    )
+                    for file in self.table.files()
+                ]
+            except pa.ArrowInvalid as error:
+                raise LocalError(
+                    f"its table has values that are no {', '.join(map(str, wider.values()))} "
+                    f"({error}); drop it and create it again: "
+                    f"zenlake lake {definition.kind} drop {definition.name}"
+                ) from error
+            self.table.replace(files, schema, {}, {"kind": "rewrite"})
+        self._kept = _without_day(self.table.schema)
 
     def reached(self, app: str) -> int | None:
         """The number that an application moved to last."""
@@ -142,14 +178,13 @@ class ResultTable:
         """Put rows in the place of those about the same, and move applications on."""
         self.table.refresh()
         before = self.table.files()
-        names = self.columns.names
         fresh = {tuple(row[name] for name in subject) for row in rows.to_pylist()}
-        parts = [rows.select(names)]
+        parts = [_fitted(rows, self._kept)]
         for file in before:
-            old = read_table(self.table.place, file.path, names)
+            old = _fitted(read_table(self.table.place, file.path), self._kept)
             keep = [tuple(row[name] for name in subject) not in fresh for row in old.to_pylist()]
             parts.append(old.filter(pa.array(keep, pa.bool_())))
-        merged = pa.concat_tables([part.cast(self.columns) for part in parts])
+        merged = pa.concat_tables(parts)
         if merged.num_rows > MOST_ROWS:
             raise LocalError(
                 f"there are more than {MOST_ROWS:,} groups, and all of them are kept; group by "
@@ -165,7 +200,7 @@ class ResultTable:
 
     def _write(self, rows: pa.Table, day: str | None = None) -> DataFile:
         when = day or f"{datetime.fromtimestamp(time.time(), UTC):%Y-%m-%d}"
-        rows = rows.select(self.columns.names).cast(self.columns)
+        rows = _fitted(rows, self._kept)
         return write_file(self.table.place, rows, {DAY: when}, uuid.uuid4().hex)
 
     def keep_in_shape(self, now: float | None = None) -> None:
@@ -186,11 +221,42 @@ class ResultTable:
                 days.setdefault(str(file.partition[DAY]), []).append(file)
         for day, files in days.items():
             if len(files) > MOST_SMALL:
-                parts = [read_table(self.table.place, file.path) for file in files]
+                parts = [
+                    _fitted(read_table(self.table.place, file.path), self._kept) for file in files
+                ]
                 self.table.rewrite([self._write(pa.concat_tables(parts), day)], files, False)
         self._commits += 1
         if self._commits % VACUUM == 0:
             vacuum(self.table, self._age + wall - judged)
+
+
+def _without_day(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(one.name, one.type) for one in schema if one.name != DAY])
+
+
+def _is_otherwise(has: pa.DataType, wants: pa.DataType) -> bool:
+    """Return True if a column has to change its kind to hold what a query finds."""
+    if pa.types.is_floating(has) and pa.types.is_integer(wants):
+        return False
+    return spark_type(has) != spark_type(wants)
+
+
+def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with exactly these columns: null where they have none."""
+    return pa.table(
+        [
+            rows[one.name].cast(one.type)
+            if one.name in rows.column_names
+            else pa.nulls(rows.num_rows, one.type)
+            for one in schema
+        ],
+        schema=schema,
+    )
+
+
+def app_of(definition: ContinuousQuery) -> str:
+    """Return what the batches of a definition are called in the log of its table."""
+    return f"{definition.kind}/{definition.id}"
 
 
 def described_as(definition: ContinuousQuery) -> str:

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -27,11 +27,12 @@ import pyarrow as pa
 from zenlake.errors import LocalError
 from zenlake.keys import intersects
 from zenlake.lake.continuous.alert_results import AlertResults, changed
+from zenlake.lake.continuous.generation import begin_generation
 from zenlake.lake.continuous.owner_rights import OwnerRights
-from zenlake.lake.continuous.planning import LATEST, PlannedQuery
+from zenlake.lake.continuous.planning import LATEST, PlannedQuery, refused_by
 from zenlake.lake.continuous.publishing import Result, ResultPublisher
 from zenlake.lake.continuous.query_shape import chunks_of
-from zenlake.lake.continuous.result_table import MOST_ROWS, ResultTable
+from zenlake.lake.continuous.result_table import MOST_ROWS, ResultTable, app_of
 from zenlake.lake.continuous.table_stream import Position, TableStream, at
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.model.continuous_query import ContinuousQuery
@@ -94,6 +95,8 @@ class RunningQuery:
         #: Whether it ended because its owner's rights did not let it go on.
         self.is_held = False
         self.batches = 0
+        #: When it was started, by a steady clock.
+        self.began = time.monotonic()
         self._lake = lake
         self._journals = {one.id: one for one in journals}
         self._aside = aside
@@ -122,7 +125,8 @@ class RunningQuery:
                 self.results = ResultTable(
                     lake.place, definition, planned.judged.columns, lake.config.vacuum_age, keep
                 )
-            self._feeds = self._opened(planned.judged.tables)
+            self._generation = planned.generation
+            self._feeds = self._opened(planned)
             self.feed()
             self.query = self._started(planned)
         except BaseException:
@@ -132,7 +136,7 @@ class RunningQuery:
     @property
     def app(self) -> str:
         """What the batches are called in the log of the table."""
-        return f"{self.definition.kind}/{self.definition.id}"
+        return self._generation.app(app_of(self.definition))
 
     def hindrance(self) -> str:
         """Why its owner's rights do not let it run now; empty: they do."""
@@ -148,7 +152,7 @@ class RunningQuery:
     def _started(self, planned: PlannedQuery) -> StreamingQuery:
         from pyspark.errors import PySparkException
 
-        checkpoint = self._aside / "checkpoint"
+        checkpoint = self._generation.folder(self._aside) / "checkpoint"
         known = any((checkpoint / "offsets").glob("[0-9]*"))
         if not known and self.results.reached(self.app) is not None:
             raise LocalError(f"how far it is was lost ({checkpoint}); drop it and create it again")
@@ -167,11 +171,12 @@ class RunningQuery:
                 .start()
             )
         except PySparkException as error:
-            raise LocalError(one_line(str(error))) from error
+            raise refused_by(error) from error
         return started
 
-    def _opened(self, named: Mapping[str, pa.Schema]) -> dict[str, TableStream]:
+    def _opened(self, planned: PlannedQuery) -> dict[str, TableStream]:
         """The tables that grow as streams, from where it began: the same for all its lives."""
+        named = planned.tables
         page = self._aside / "start.json"
         tables: dict[str, Table] = {}
         for name in named.keys() - {LATEST}:
@@ -186,10 +191,18 @@ class RunningQuery:
             fresh.write_text(json.dumps(start), "utf-8")
             fresh.replace(page)
         starts = json.loads(page.read_text("utf-8"))
-        return {
-            name: TableStream(self._aside, table, starts.get(name, {}), named[name])
+        folder = planned.generation.folder(self._aside)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        # Groups that begin again are never seen with some of their rows only.
+        whole = planned.replaces_groups and planned.generation.number > 0
+        feeds = {
+            name: TableStream(
+                folder, table, starts.get(name, {}), named[name], every=planned.grows, whole=whole
+            )
             for name, table in tables.items()
         }
+        begin_generation(self._aside, planned.generation)
+        return feeds
 
     def feed(self) -> None:
         """Give Spark what the tables have since."""

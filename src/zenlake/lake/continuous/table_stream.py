@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -32,6 +33,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from zenlake.expr.tree import Comparison, Field, Literal
 from zenlake.journal import Journal
+from zenlake.lake.continuous.generation import SchemaMoved, changed_column, kinds_of
 from zenlake.lake.history.samples import History
 from zenlake.lake.model.sample_rows import DAY
 from zenlake.lake.table.delta import Table
@@ -61,6 +63,9 @@ Position = dict[str, list[int]]
 
 MOST_ROWS: Final = 500_000
 """Offsets that one file takes at most of a partition."""
+
+UNBOUNDED: Final = 1 << 62
+"""As many as there are."""
 
 REMEMBERED: Final = 256
 """Files of which it is known up to where they go."""
@@ -156,12 +161,29 @@ def stream_folder(aside: Path, name: str) -> Path:
 class TableStream:
     """One table as a stream: a folder that files are put into, and what is noted of them."""
 
-    def __init__(self, aside: Path, table: Table, start: Position, schema: pa.Schema) -> None:
-        """Go on after the last file that was noted; a new one begins at `start`."""
+    def __init__(
+        self,
+        aside: Path,
+        table: Table,
+        start: Position,
+        schema: pa.Schema,
+        *,
+        every: bool = False,
+        whole: bool = False,
+    ) -> None:
+        """Go on after the last file that was noted; a new one begins at `start`.
+
+        `schema`: the columns that are read. Files that are there with columns of other kinds are
+        written anew. `every`: columns that the table gets later are wanted too; `whole`: the first
+        file has all that there is, however much that is.
+        """
         self.folder = stream_folder(aside, table.name)
         self._page = aside / f"input.{table.name}.json"
         self._table = table
         self._schema = schema
+        self._kinds = kinds_of({table.name: schema})[table.name]
+        self._every = every
+        self._whole = whole
         self._ends: dict[int, Position] = {}
         self._number = -1
         self._at = start
@@ -171,17 +193,28 @@ class TableStream:
             self._number, self._at = page["number"], page["end"]
             self._ends = {int(number): end for number, end in page["ends"].items()}
             # Whether it was written before the end is not known.
+            self._demand_columns()
             self._write(self._number, page["start"], page["end"])
+            for path in self.folder.glob("[0-9]*.parquet"):
+                try:
+                    self._recast(path)
+                except pa.ArrowInvalid:  # not even wider: the table was made again
+                    self._write_again(path, start)
 
     def more(self, journals: Mapping[str, int]) -> bool:
-        """Write the next file if the table has rows that no file has: `{journal: partitions}`."""
+        """Write the next file if the table has rows that no file has: `{journal: partitions}`.
+
+        Raises `SchemaMoved` if the table has other columns than those that are read.
+        """
         self._table.refresh()
         if self._table.version == self._seen:
             return False
+        self._demand_columns()
         known: Position = {name: [0] * count for name, count in journals.items()}
         known |= {name: [0] * max(len(at), journals.get(name, 0)) for name, at in self._at.items()}
         start = self._at
-        ranges, end = pieces(start, at(self._table, known))
+        most = UNBOUNDED if self._whole and self._number < 0 else MOST_ROWS
+        ranges, end = pieces(start, at(self._table, known), most)
         if not ranges:
             self._seen = self._table.version
             return False
@@ -203,13 +236,49 @@ class TableStream:
         """Up to where the file of this number goes; None: it is not known any more."""
         return self._ends.get(number)
 
+    def _demand_columns(self) -> None:
+        now = self._table.schema
+        why = changed_column(self._table.name, self._kinds, now)
+        more = [name for name in now.names if name not in self._kinds] if self._every else []
+        if not why and more:
+            why = f"the table '{self._table.name}' has the column '{more[0]}' now"
+        if why:
+            raise SchemaMoved(why)
+
+    def _recast(self, path: Path) -> None:
+        """Write a file anew that was written with columns of other kinds; its rows stay."""
+        fresh = path.with_name(f".{path.stem}")
+        with suppress(FileNotFoundError):  # Spark deletes those that it has read
+            with pq.ParquetFile(path) as file:
+                had = {one.name: one.type for one in file.schema_arrow}
+                if had == {one.name: one.type for one in self._schema}:
+                    return
+                with pq.ParquetWriter(fresh, self._schema, compression="zstd") as writer:
+                    for batch in file.iter_batches():
+                        columns = [
+                            batch[one.name].cast(one.type)
+                            if one.name in had
+                            else pa.nulls(batch.num_rows, one.type)
+                            for one in self._schema
+                        ]
+                        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+            fresh.replace(path)
+
+    def _write_again(self, path: Path, start: Position) -> None:
+        """Read the rows of a file from the table again; raises if nobody knows which they are."""
+        number = int(path.stem)
+        begin = self._ends[number - 1] if number else start
+        end = self._ends[number]
+        path.unlink()
+        self._write(number, begin, end)
+
     def _write(self, number: int, start: Position, end: Position) -> None:
         path = self.folder / f"{number:012}.parquet"
         if path.exists():
             return
         fresh = self.folder / f".{number:012}"
         with pq.ParquetWriter(fresh, self._schema, compression="zstd") as writer:
-            for piece in pieces(start, end)[0]:
+            for piece in pieces(start, end, UNBOUNDED)[0]:
                 for batch in rows_between(self._table, self._schema.names, piece):
                     writer.write_batch(batch.cast(self._schema))
         fresh.replace(path)

@@ -46,7 +46,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["AskerGone", "QueueFull", "SqlExecutor", "SqlQuestion", "collected", "one_line"]
+__all__ = [
+    "AskerGone",
+    "QueueFull",
+    "SqlExecutor",
+    "SqlQuestion",
+    "TimeOver",
+    "collected",
+    "one_line",
+]
 
 AT_ONCE: Final = 3
 WAITING: Final = 64
@@ -66,6 +74,10 @@ USUAL: Final = QueryLimits()
 
 class QueueFull(LocalError):
     """No question is taken now: too many wait or do not end, or this one waited too long."""
+
+
+class TimeOver(Refused):
+    """A question was cancelled, and not because of what it asks."""
 
 
 class AskerGone(LocalError):
@@ -386,7 +398,7 @@ class SqlExecutor:
 
 def _ended(one: _Running) -> LocalError:
     """Return the error for a question that was cancelled."""
-    return AskerGone("who asked has gone") if one.why == "gone" else Refused(one.why)
+    return AskerGone("who asked has gone") if one.why == "gone" else TimeOver(one.why)
 
 
 def _left(until: float) -> float:
