@@ -153,6 +153,24 @@ def test_how_late_a_lake_may_be_is_said_by_its_configuration(tmp_path: Path) -> 
     assert reports._lake(read_status(tmp_path / "lake"), 1).late_after == 3600.0
 
 
+def test_a_view_that_cannot_go_on_is_a_reason_and_no_warning_beside_it() -> None:
+    why = "the view 'low' has stopped: the disk is full; tried again in 2 s"
+    other = "the view 'held' is held: its owner may not put its keys"
+    lake = LakeReport(state="running", stopped_queries={"low": why}, problems=[why, other])
+    found = status(lake=lake)
+    assert (found.health, found.reasons, found.alive) == (Health.UNWELL, [why], True)
+    assert found.warnings == [other]
+    assert Status.from_json(found.to_json()).reasons == [why]
+    alerts = StatusAlerts(MessageThrottle())
+    assert words(alerts, found) == f"the lake: {why}\nthe lake: {other}"
+    later = LakeReport(
+        state="running", stopped_queries={"low": why.replace("2 s", "4 s")}, problems=[other]
+    )
+    assert words(alerts, status(lake=later)) == ""
+    gone = LakeReport(state="running", problems=[other])
+    assert words(alerts, status(lake=gone)) == "the lake: 'low' is no longer stopped"
+
+
 def test_how_late_a_lake_is_goes_on_while_it_dies_and_starts_again() -> None:
     reports = Reports(Plan(Path("/fleet"), "fleet", ["router"]), {}, {}, 0.0)
     assert reports._late(10.0, durable=100, behind=100) == 0.0

@@ -223,6 +223,7 @@ def fill_lake(
                     pipeline, tasks, stop=stop, once=once, every=pause, tell=tell,
                     complain=_complain, problems=problems, others=others,
                     restarts=int if service is None else service.restarts,
+                    stopped=dict if service is None else service.stopped_queries,
                     bus=None if link is None else link.state,
                 )  # fmt: skip
         except (ZError, KeyboardInterrupt):

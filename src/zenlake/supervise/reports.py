@@ -205,6 +205,7 @@ class Reports:
             error=seen.error or "",
             problems=list(seen.problems),
             stopped={table.name: table.stopped for table in seen.tables if table.stopped},
+            stopped_queries=dict(seen.stopped_queries),
             connected=None if bus is None else bus.connected,
             connected_since=None if bus is None else bus.since,
             not_connected="" if bus is None else bus.reason,

@@ -111,6 +111,8 @@ class LakeReport:
     problems: list[str] = field(default_factory=list)
     #: Why tables do not go on, by their names; the others do.
     stopped: dict[str, str] = field(default_factory=dict)
+    #: Why views and alerts do not go on, a sentence each, by their names.
+    stopped_queries: dict[str, str] = field(default_factory=dict)
     #: Whether it is connected to its router; None: it has not said so, or is on no bus.
     connected: bool | None = None
     #: Since when it is, or is not; seconds since 1970.
@@ -134,6 +136,7 @@ class LakeReport:
                 "tables"
             )
         reasons += [f"the table '{name}' stopped: {why}" for name, why in self.stopped.items()]
+        reasons += self.stopped_queries.values()
         return reasons
 
 
@@ -202,7 +205,8 @@ class Status:
         if self.lake is not None and self.lake.lost:
             warnings.append(f"{self.lake.lost:,} rows left the journal before the lake read them")
         if self.lake is not None:
-            warnings += self.lake.problems
+            queries = self.lake.stopped_queries.values()
+            warnings += [one for one in self.lake.problems if one not in queries]
         if self.journal.dropped:
             warnings.append(f"{self.journal.dropped:,} samples could not be kept")
         if self.journal.clock_ahead:

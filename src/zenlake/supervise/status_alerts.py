@@ -25,6 +25,8 @@ class StatusAlerts:
         """`throttle` remembers what was told."""
         self._throttle = throttle
         self._seen: dict[str, int] = {}
+        #: The views and alerts that did not go on.
+        self._queries: set[str] = set()
         self._clock: float | None = None
         self._lines: list[Line] = []
         self._at = 0.0
@@ -114,8 +116,14 @@ class StatusAlerts:
             f"the lake is not connected to its router: {lake.not_connected}; it is tried again",
             "the lake is connected to its router",
         )
+        for name in sorted(self._queries | lake.stopped_queries.keys()):
+            why = lake.stopped_queries.get(name, "")
+            over = f"the lake: '{name}' is no longer stopped"
+            self._lasting(f"query {name}", bool(why), f"the lake: {why}", over)
+        self._queries = set(lake.stopped_queries)
         for problem in lake.problems:
-            self._tell(f"problem {problem}", f"the lake: {problem}")
+            if problem not in lake.stopped_queries.values():
+                self._tell(f"problem {problem}", f"the lake: {problem}")
 
     def _tell(self, subject: str, words: str, *, bad: bool = True) -> None:
         line = self._throttle.admit(self._at, subject, words, bad=bad)

@@ -11,6 +11,7 @@ statuses = st.builds(
     rows=st.integers(0, 1 << 40),
     error=st.none() | st.text(max_size=5),
     problems=st.lists(st.text(max_size=5), max_size=2).map(tuple),
+    stopped_queries=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
     tables=st.lists(st.builds(TableStatus, name=st.text(max_size=5)), max_size=2).map(tuple),
     committed=st.dictionaries(
         st.text(max_size=5), st.lists(st.integers(0, 1 << 60), max_size=2).map(tuple), max_size=2

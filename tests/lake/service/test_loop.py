@@ -55,6 +55,15 @@ def test_once_reads_all_that_is_there_and_ends(tmp_path: Path) -> None:
     assert len(rows_of(tmp_path / "lake", "gaps")) == 1
 
 
+def test_the_status_names_the_views_that_do_not_go_on(tmp_path: Path) -> None:
+    write(tmp_path / "j", [Row("a")])
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "j"), Here(), LakeConfig())
+    run(pipeline, Here(), stop=threading.Event(), once=True, stopped=lambda: {"low": "for a bug"})
+    said = read_status(str(tmp_path / "lake"))
+    assert said is not None
+    assert said.stopped_queries == {"low": "for a bug"}
+
+
 def test_journals_of_several_recorders_feed_one_lake_once_and_latest_is_of_all(
     tmp_path: Path,
 ) -> None:

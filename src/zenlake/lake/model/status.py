@@ -100,6 +100,8 @@ class LakeStatus:
     error_at: float | None = None
     problems: tuple[str, ...] = ()
     """What the configuration and the tables disagree about, and what to do."""
+    stopped_queries: Mapping[str, str] = field(default_factory=dict)
+    """Why views and alerts do not go on, by their names; those that are held are not among them."""
     tables: tuple[TableStatus, ...] = ()
     committed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """For each journal, by id: of each partition the offset below which every table has all."""

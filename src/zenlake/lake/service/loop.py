@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar, final
@@ -109,15 +109,16 @@ class Loop:
         complain: Complain | None = None,
         problems: Callable[[], tuple[str, ...]] = tuple,
         restarts: Callable[[], int] = int,
+        stopped: Callable[[], Mapping[str, str]] = dict,
         bus: Callable[[], BusStatus] | None = None,
         lead: Loop | None = None,
     ) -> None:
         """`every`: seconds between two commits; None lets the load decide.
 
-        `problems`, `restarts`: what else is wrong, and how often something was started again, for
-        the status; `bus`: whether the lake is connected. With `once` nothing is waited for, and a
-        failure is raised. `lead`: the loop that tells of this one too, where several journals flow
-        into one lake.
+        `problems`, `restarts`, `stopped`: what else is wrong, how often something was started
+        again, and which views and alerts do not go on, for the status; `bus`: whether the lake is
+        connected. With `once` nothing is waited for, and a failure is raised. `lead`: the loop that
+        tells of this one too, where several journals flow into one lake.
         """
         self.done: LoopReport = LoopReport() if lead is None else lead.done
         self._lead = lead
@@ -136,6 +137,7 @@ class Loop:
         self._complain = complain or log.warning
         self._problems = problems
         self._restarts = restarts
+        self._stopped_queries = stopped
         self._bus = bus
         self._bus_told: BusStatus | None = None
         self._throttle = Throttle()
@@ -363,6 +365,7 @@ class Loop:
             error_at=at,
             restarts=self._restarts(),
             problems=(*dict.fromkeys(problems), *self._problems()),
+            stopped_queries=self._stopped_queries(),
             tables=tables,
             committed={**self._others, **{one.journal.id: one.committed() for one in pipelines}},
             bus=self._bus_told,
@@ -425,6 +428,7 @@ def run(
     schedule: Schedule | None = None,
     problems: Callable[[], tuple[str, ...]] = tuple,
     restarts: Callable[[], int] = int,
+    stopped: Callable[[], Mapping[str, str]] = dict,
     bus: Callable[[], BusStatus] | None = None,
     others: Sequence[Pipeline] = (),
 ) -> LoopReport:
@@ -438,7 +442,7 @@ def run(
     """
     loop = Loop(
         pipeline, tasks, every=every, once=once, schedule=schedule, tell=tell, complain=complain,
-        problems=problems, restarts=restarts, bus=bus,
+        problems=problems, restarts=restarts, stopped=stopped, bus=bus,
     )  # fmt: skip
     loops = [loop]
     for other in others:

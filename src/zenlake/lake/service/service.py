@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from zenlake.errors import LocalError
@@ -57,6 +57,7 @@ class Service:
         self._listeners: list[Callable[[], None]] = []
         self._problems: list[Callable[[], Sequence[str]]] = []
         self._restarts: list[Callable[[], int]] = []
+        self._stopped: list[Callable[[], Mapping[str, str]]] = []
         self._server: LocalServer | None = None
         if server and "://" not in lake.place.uri:
             self._server = LocalServer(lake.place.uri)
@@ -78,14 +79,19 @@ class Service:
         self._listeners.append(listener)
 
     def on_status(
-        self, problems: Callable[[], Sequence[str]], restarts: Callable[[], int] = int
+        self,
+        problems: Callable[[], Sequence[str]],
+        restarts: Callable[[], int] = int,
+        stopped: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Ask this for sentences about what is wrong, whenever the status is written.
 
-        `restarts`: how often something that stood still was started again.
+        `restarts`: how often something that stood still was started again; `stopped`: why views
+        and alerts do not go on, by their names.
         """
         self._problems.append(problems)
         self._restarts.append(restarts)
+        self._stopped.append(stopped)
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the parts, a sentence each."""
@@ -94,6 +100,10 @@ class Service:
     def restarts(self) -> int:
         """How often a view or an alert that stood still was started again."""
         return sum(asked() for asked in self._restarts)
+
+    def stopped_queries(self) -> dict[str, str]:
+        """Why views and alerts do not go on, a sentence each, by their names."""
+        return {name: why for asked in self._stopped for name, why in asked().items()}
 
     def committed(self) -> None:
         """The tables have more."""

@@ -79,7 +79,7 @@ def serve_lake(
             from zenlake.lake.continuous.manager import ContinuousQueries
 
             continuous = ContinuousQueries(service, complain)
-            service.on_status(continuous.problems, continuous.restarts)
+            service.on_status(continuous.problems, continuous.restarts, continuous.stopped)
             service.add(continuous)
         tables = TableCommands(pipeline.place, pipeline.config, pipeline.found, tasks_on(spark))
         service.handle("table", tables.handle)
