@@ -94,10 +94,10 @@ def test_only_errors_for_an_answer_end_with_1() -> None:
         queryable.says("answering")
         code, lines = run("get", "-s", "demo/q", "-e", where)
         assert code == 1
-        assert lines == ["error: 0x6e6f1b5b324a  [6 B]"]
+        assert lines == ["error: no\\x1b[2J  [6 B]"]
         code, lines = run("get", "-s", "demo/q", "-a", "x", "-e", where, "--json")
         assert code == 1
-        assert json.loads(lines[0])["payload_base64"] == "bm8bWzJK"
+        assert json.loads(lines[0])["payload"] == "no\x1b[2J"
         assert queryable.ends() == 0
     assert json.loads(queryable.lines[-1]) == {
         "selector": "demo/q",

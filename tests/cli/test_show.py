@@ -25,8 +25,9 @@ from zenlake.values import Priority as Lane
         (b"two\nlines\t.", "two\\nlines\\t."),
         (b"", ""),
         (b"\xff\x00", "0xff00"),
-        (b"\x1b[2Jboo", "0x1b5b324a626f6f"),
-        (bytes(40), "0x" + "00" * 32 + "…"),
+        (b"\x1b[2Jboo", "\\x1b[2Jboo"),
+        (bytes(3), "\\x00" * 3),
+        (b"\xff" * 40, "0x" + "ff" * 32 + "…"),
         (b"a" * 1001, "a" * 1000 + "…"),
     ],
 )

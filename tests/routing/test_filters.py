@@ -53,6 +53,17 @@ def test_who_looks_too_much_looks_no_more_until_time_has_passed() -> None:
     assert filters.affords(asked, PAYLOAD_MAX, 0.5)
 
 
+def test_what_a_router_may_read_otherwise_than_a_subscriber_passes() -> None:
+    filters = SampleFilters()
+    looks, asks_keys = SubscriberFilter("n<2"), SubscriberFilter("key()='a'")
+    for encoding in ("application/cbor", "unknown(65535);application/msgpack"):
+        assert not filters.affords([asks_keys, looks], 10, 0.0, encoding)
+        assert filters.affords([asks_keys], 10, 0.0, encoding)
+    assert filters.unasked == 2
+    for encoding in ("zenoh/bytes", "application/json", "text/plain;x"):
+        assert filters.affords([looks], 10, 0.0, encoding)
+
+
 def test_a_pattern_cannot_take_long() -> None:
     fields = fields_of("k", True, b'{"text": "' + b"a" * (PAYLOAD_MAX - 20) + b'"}', "")
     wild = "%" + "a_" * 60 + "b%"

@@ -15,7 +15,7 @@ from typing import final
 from zenlake.errors import SelectorError
 from zenlake.expr.closure import SampleFields, compiled
 from zenlake.expr.parse import parse
-from zenlake.expr.record import json_value
+from zenlake.expr.payload import seen_payload
 from zenlake.expr.tree import ExprError, reads_payload
 from zenlake.keys import Parameters
 from zenlake.node.entities import SampleSink
@@ -63,16 +63,19 @@ class Filter:
 
     def passes(self, sample: Sample) -> bool:
         """Whether it is true of a sample."""
-        document = json_value(sample.payload.to_bytes()) if self._payloads else None
+        kind, encoding = sample.kind.name.lower(), str(sample.encoding)
+        record, plain = None, None
+        if self._payloads and kind == "put":
+            record, plain = seen_payload(sample.payload.to_bytes(), encoding)
         stamp = sample.timestamp
         now = time.time_ns() // 1000
         subject = SampleFields(
-            document if isinstance(document, dict) else None,
+            record,
             str(sample.key_expr),
             now if stamp is None else stamp.get_time_as_ntp64().as_nanos() // 1000,
-            sample.kind.name.lower(),
-            str(sample.encoding),
-            None if isinstance(document, dict | list) else document,
+            kind,
+            encoding,
+            plain,
             now,
         )
         return self._passes(subject) is True

@@ -27,18 +27,13 @@ MOST_HEX = 32
 MOST_UNPACKED = 1 << 20
 """How many bytes of a compressed payload are unpacked to be shown."""
 
-LAYOUT = {"\n", "\r", "\t"}
-
 
 def text_of(data: bytes) -> str | None:
-    """The text that bytes are, or None if they are something else."""
+    """Return the text that bytes are, or None if they are no UTF-8; whoever shows it escapes it."""
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    if text.isprintable() or all(mark.isprintable() or mark in LAYOUT for mark in text):
-        return text
-    return None
 
 
 def elided(text: str, wide: int) -> str:

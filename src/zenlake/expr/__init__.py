@@ -14,7 +14,8 @@ parser of all of SQL is not.
 
 tree       the nodes, and how they read as SQL
 parse      from text to tree
-record     fields of JSON objects, and of CDR with a declared type
+record     fields of JSON objects, and of CDR with a declared type; what bytes without encoding are
+payload    what a filter sees of a payload, by its encoding
 closure    a tree as a function of one sample
 pruning    which groups of rows a tree rules out, by their least and greatest values; needs pyarrow
 """

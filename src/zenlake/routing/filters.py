@@ -10,7 +10,8 @@ others pass over. A router that knows it need not send what would be thrown away
 So a router may always send more than the filter asks for, and never less. It sends everything to a
 neighbour one of whose subscribers to the key has no filter, or has one that it does not ask: too
 long, wrong, one too many, or about time, of which each node has its own idea; and whatever is too
-large to look into, or comes when the time for looking is used up. Filters are asked of samples that
+large to look into, is CBOR or MessagePack, which subscribers may read and routers do not, or comes
+when the time for looking is used up. Filters are asked of samples that
 pass through, where they leave for the subscriber; routers do not tell each other of them.
 """
 
@@ -114,14 +115,25 @@ class SampleFilters:
         self._at: float = 0.0
         #: Samples that were not sent to a neighbour.
         self.held_back: int = 0
-        #: Samples that were sent without asking: too large, or the budget was used up.
+        #: Samples that were sent without asking: too large, not to be read here, or the budget was
+        #: used up.
         self.unasked: int = 0
 
-    def affords(self, filters: list[SubscriberFilter], size: int, now: float) -> bool:
+    def affords(
+        self, filters: list[SubscriberFilter], size: int, now: float, encoding: str = ""
+    ) -> bool:
         """Whether these may be asked now of a payload of some size; it is paid for if so."""
         cost = 0
+        reads = False
         for one in filters:
             cost += SAMPLE + (size * one.weight if one.reads_payload else 0)
+            reads = reads or one.reads_payload
+        if reads and encoding:
+            from zenlake.expr.payload import read_everywhere
+
+            if not read_everywhere(encoding):
+                self.unasked += 1
+                return False
         if now > self._at:
             self._left = min(BUDGET, self._left + int((now - self._at) * BUDGET))
             self._at = now
@@ -143,14 +155,7 @@ class SampleFilters:
 def fields_of(key: str, put: bool, payload: bytes, encoding: str) -> SampleFields:
     """A sample that passes through, as filters look at it; its time is not looked at."""
     from zenlake.expr.closure import SampleFields
-    from zenlake.expr.record import json_value
+    from zenlake.expr.payload import seen_payload
 
-    document = json_value(payload)
-    return SampleFields(
-        document if isinstance(document, dict) else None,
-        key,
-        0,
-        "put" if put else "delete",
-        encoding,
-        None if isinstance(document, dict | list) else document,
-    )
+    record, plain = seen_payload(payload, encoding) if put else (None, None)
+    return SampleFields(record, key, 0, "put" if put else "delete", encoding, plain)

@@ -9,6 +9,29 @@ export const MOST_CHUNKS = 64;
 /** The value of a JSON text: everything that comes from outside comes through here or, if it was no JSON, through `bounded`. */
 export const parsed = (json) => bounded(JSON.parse(json));
 
+/** Whether a name stands twice in one object of a text that is JSON: then nobody can say which value is meant. */
+function namedTwice(json) {
+  const open = [];
+  for (const [part] of json.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]/g)) {
+    const within = open.at(-1);
+    if (part === "{") open.push({ names: new Set(), name: null });
+    else if (part === "[") open.push(null);
+    else if (part === "}" || part === "]") open.pop();
+    else if (part[0] === '"' && within) within.name ??= JSON.parse(part);
+    else if (part === "," && within) within.name = null;
+    else if (part === ":" && within) { if (within.names.has(within.name)) return true; within.names.add(within.name); }
+  }
+  return false;
+}
+
+/** The value of a text that is JSON, with finite numbers and no name twice; undefined if it is none. */
+export function strictly(json) {
+  try {
+    const value = JSON.parse(json, (_, one) => { if (one === Infinity || one === -Infinity) throw new RangeError("beyond all doubles"); return one; });
+    return namedTwice(json) ? undefined : bounded(value);
+  } catch { return undefined; }
+}
+
 /** A value that was just parsed, cut where it is too deep or a text in it too long, and not to be mistaken for an element. */
 export function bounded(value, depth = 0) {
   if (typeof value === "string") return value.length > MOST_TEXT ? `${value.slice(0, MOST_TEXT)}… (${value.length} characters)` : value;

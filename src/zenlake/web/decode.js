@@ -1,6 +1,6 @@
 // Values as people read them: JSON, CBOR, text, numbers, images, and hex with the reason.
 
-import { assign, bounded, parsed } from "./checked.js";
+import { assign, bounded, strictly } from "./checked.js";
 import { JSONS, TEXTS } from "./remote.js";
 
 export const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -63,6 +63,23 @@ function cbor(bytes) {
   return value;
 }
 
+const NUMBER = /^[+-]?(\d+|(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?)$/, MOST_DIGITS = 400;
+/** The number that a text spells; null if it spells none, or one that would be shown as another. */
+const numberOf = (digits) => {
+  if (digits.length > MOST_DIGITS || !NUMBER.test(digits)) return null;
+  const value = Number(digits);
+  return Number.isFinite(value) && (Number.isSafeInteger(value) || !/^[+-]?\d+$/.test(digits)) ? value : null;
+};
+
+/** What a payload is whose publisher named no encoding, by its bytes alone: the rule that the lake has, too. */
+function implied(bytes) {
+  let text;
+  try { text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes); } catch { return null; }
+  const inner = text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, "");
+  const value = /^[[{]/.test(inner) ? strictly(text) : numberOf(inner);
+  return value === undefined || value === null ? { kind: "text", text } : { kind: "json", value };
+}
+
 /** The payload of a sample: as it came over the WebSocket, or as HTTP writes what is no text. */
 const payloadOf = (sample) => sample.payload ?? bytesOf(sample.value);
 
@@ -75,8 +92,8 @@ export function decode(sample) {
   if (JSONS.includes(encoding)) return { kind: "json", value };
   if (TEXTS.includes(encoding)) {
     if (typeof value !== "string") return { kind: "json", value };
-    const number = Number(value);
-    return value.trim() !== "" && Number.isFinite(number) ? { kind: "json", value: number } : { kind: "text", text: value };
+    const number = numberOf(value.trim());
+    return number === null ? { kind: "text", text: value } : { kind: "json", value: number };
   }
   let bytes;
   try { bytes = payloadOf(sample); } catch { return { kind: "text", text: String(value) }; }
@@ -84,13 +101,7 @@ export function decode(sample) {
   if (name === "application/cbor") {
     try { return { kind: "json", value: bounded(cbor(bytes)) }; } catch (error) { return { kind: "hex", text: hex(bytes), why: `no CBOR: ${error.message}` }; }
   }
-  const text = (() => { try { return new TextDecoder("utf-8", { fatal: true }).decode(bytes); } catch { return null; } })();
-  if (text !== null && !/[\x00-\x08\x0e-\x1f]/.test(text)) {
-    const inner = text.trim();
-    if (/^[[{"\d-]/.test(inner)) { try { return { kind: "json", value: parsed(inner) }; } catch { /* text then */ } }
-    return { kind: "text", text };
-  }
-  return { kind: "hex", bytes, text: hex(bytes), why: `the encoding ${encoding} says nothing that this page can read` };
+  return implied(bytes) ?? { kind: "hex", bytes, text: hex(bytes), why: `the encoding ${encoding} says nothing that this page can read` };
 }
 
 /** A line about a sample; what is odd about it is no reason to show nothing. */

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from zenlake.errors import LocalError
 from zenlake.expr.closure import Microseconds, Predicate, SampleFields, Value, compiled, computed
-from zenlake.expr.record import json_value
+from zenlake.expr.payload import seen_payload
 from zenlake.expr.tree import reads_payload
 from zenlake.journal.reading.lists import holds_of_each
 from zenlake.journal.serving.parts import ARROW
@@ -124,10 +124,10 @@ class Rows:
         columns = [rows[name].to_pylist() for name in ("key", "kind", "encoding")]
         values = rows["value"].to_pylist() if self._payloads else [None] * rows.num_rows
         for key, kind, encoding, at, value in zip(*columns, times, values, strict=True):
-            payload = json_value(value or b"") if self._payloads else None
-            record = payload if isinstance(payload, dict) else None
-            plain = None if isinstance(payload, dict | list) else payload
             shown = without_custom_id(encoding)
+            record, plain = None, None
+            if self._payloads and value is not None and kind == "put":
+                record, plain = seen_payload(value, shown)
             yield SampleFields(record, key, at, kind, shown, plain, self._now)
 
     def chosen(self, tables: Iterable[pa.Table]) -> Answered:

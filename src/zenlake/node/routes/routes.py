@@ -160,6 +160,7 @@ class Routes(PublicationRoutes):
         fields: SampleFields | None = None
         payload = b""
         encoding = Encoding.ZENOH_BYTES
+        name = ""
         if isinstance(body, Put):
             if body.slices:
                 return None  # it lies in shared memory
@@ -167,10 +168,12 @@ class Routes(PublicationRoutes):
             if body.encoding or body.schema:
                 encoding = Encoding.from_wire(body.encoding, body.schema or None)
         for id, filters in inbound.filters.items():
-            if not node.filters.affords(filters, len(payload), node.now):
+            if not name:
+                name = str(encoding)
+            if not node.filters.affords(filters, len(payload), node.now, name):
                 continue
             if fields is None:
-                fields = fields_of(inbound.key, isinstance(body, Put), payload, str(encoding))
+                fields = fields_of(inbound.key, isinstance(body, Put), payload, name)
             if not node.filters.lets(filters, fields):
                 if unwanted is None:
                     unwanted = []
