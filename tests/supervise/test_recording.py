@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 import zenlake
+from tests.cli.programs import run_alone
 from tests.waiting import until
 from zenlake.api.session import Session
 from zenlake.config.model_services import JournalService
 from zenlake.engine.services import service_metrics, service_troubles
 from zenlake.errors import ZError
+from zenlake.journal.ledger.outages import MOST, OUTAGES, add_outage, known_outages
 from zenlake.keys import KeyExpr
 from zenlake.node.inspection.metrics import JOURNAL_STUCK
 from zenlake.supervise.recording import Recording
@@ -60,6 +64,34 @@ def test_a_recorder_whose_folder_was_taken_away_is_opened_again(
         session.put("robot/7", "3")
         until(lambda: durable(recording) > before)
         assert (folder / "journal.json").is_file()
+        # What nobody can prove is named: in the journal, its stats, its ledger, and the status.
+        noted = known_outages(folder)
+        ((began, ended),) = [(one["from"], one["to"]) for one in noted["last"]]
+        assert f"samples from about {began[:-1]}" in told
+        assert began < ended
+        (recorder,) = recording.recorders
+        assert recorder.stats()["outages"] == noted
+        for document in ("stats", "ledger"):
+            (reply,) = session.get(f"@journal/here/{document}", timeout=10)
+            assert reply.ok is not None
+            assert json.loads(reply.ok.payload.to_bytes())["outages"] == noted
+        assert recording.report()[0]["outages"] == noted
+    _, lines = run_alone("ledger", str(folder))
+    assert f"not recorded from {began} to {ended}: the recorder was away" in lines
+
+
+def test_outages_are_counted_and_the_last_ones_kept(tmp_path: Path) -> None:
+    at = datetime(2026, 1, 31, tzinfo=UTC)
+    assert known_outages(tmp_path) == {"count": 0, "seconds": 0.0, "last": []}
+    for n in range(MOST + 5):
+        add_outage(tmp_path, at + timedelta(hours=n), at + timedelta(hours=n, seconds=1.5))
+    found = known_outages(tmp_path)
+    assert (found["count"], found["seconds"], len(found["last"])) == (105, 157.5, MOST)
+    assert found["last"][0] == {
+        "from": "2026-01-31T05:00:00.000Z", "to": "2026-01-31T05:00:01.500Z"
+    }  # fmt: skip
+    (tmp_path / OUTAGES).write_text("[broken")
+    assert known_outages(tmp_path)["count"] == 0
 
 
 def test_a_node_says_of_its_journals_which_are_not_written(

@@ -153,6 +153,23 @@ def test_how_late_a_lake_may_be_is_said_by_its_configuration(tmp_path: Path) -> 
     assert reports._lake(read_status(tmp_path / "lake"), 1).late_after == 3600.0
 
 
+def test_a_time_without_a_recorder_is_a_warning() -> None:
+    away = {"count": 2, "last": [{"from": "a", "to": "b"}, {"from": "c", "to": "d"}]}
+    reports = Reports(Plan(Path("/fleet"), "fleet", ["router"]), {}, {}, 0.0)
+    totals = dict.fromkeys(("rows", "bytes", "durable", "queued_bytes", "dropped"), 0)
+    totals |= dict.fromkeys(("missing", "healed", "disk_full"), 0)
+    own = {"dir": "/fleet/journal", "name": "j", "state": "up", "reason": "", "outages": away}
+    reports.report = {"journals": [own | totals]}
+    journal = reports._journal(1.0)
+    assert (journal.outages, journal.last_outage) == (2, "c to d")
+    found = status(journal=journal)
+    assert found.health is Health.WELL
+    assert found.warnings == [
+        "the recorder was away 2 times, the last time from c to d: samples of then are not in the "
+        "journal"
+    ]
+
+
 def test_a_view_that_cannot_go_on_is_a_reason_and_no_warning_beside_it() -> None:
     why = "the view 'low' has stopped: the disk is full; tried again in 2 s"
     other = "the view 'held' is held: its owner may not put its keys"

@@ -72,7 +72,10 @@ def _report(connection: Connection, folder: str | None, name: str | None) -> Map
         from zenlake.journal.ledger import checkpoint
 
         journal = Journal.open(folder)
-        return checkpoint.caught_up(journal, checkpoint.stored(journal.path)).report()
+        from zenlake.journal.ledger.outages import known_outages
+
+        report = checkpoint.caught_up(journal, checkpoint.stored(journal.path)).report()
+        return report | {"outages": known_outages(journal.path)}
     from zenlake.journal.serving.bus import RemoteJournal
 
     with connection.session() as session:
@@ -119,9 +122,21 @@ def page(report: Mapping[str, Any], width: int, only_totals: bool = False) -> li
             lines.append(f"  and {len(ranked) - 20} more keys")
     for reason, count in report["drops"].items():
         lines.append(f"dropped by the recorder: {count} ({reason})")
+    lines += outages_lines(report.get("outages") or {})
     if len(lines) == 1:
         return ["nothing was recorded yet"]
     lines.append(verdict(totals))
+    return lines
+
+
+def outages_lines(outages: Mapping[str, Any]) -> list[str]:
+    """When the recorder was away while its router ran; the last ones, and how many there were."""
+    last = outages.get("last", ())[-10:]
+    lines = [
+        f"not recorded from {one['from']} to {one['to']}: the recorder was away" for one in last
+    ]
+    if int(outages.get("count", 0)) > len(last):
+        lines.append(f"the recorder was away {outages['count']} times, {outages['seconds']:g} s")
     return lines
 
 

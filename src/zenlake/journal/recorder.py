@@ -27,6 +27,7 @@ from zenlake.journal.ingest.rows import hlc_of
 from zenlake.journal.intake import RowIntake
 from zenlake.journal.ledger.heal import Healer
 from zenlake.journal.ledger.inbox import Inbox
+from zenlake.journal.ledger.outages import add_outage, known_outages
 from zenlake.journal.ledger.past import PastAsker, unrecorded
 from zenlake.journal.ledger.running import RunningLedger
 from zenlake.journal.options import Options, checked_name, distinct
@@ -39,6 +40,8 @@ from zenlake.journal.writing.writer import JournalWriter
 from zenlake.node.advanced_keys import publishers_of
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from zenlake.api.session import Session
     from zenlake.api.subscribe import Subscriber
     from zenlake.clock import Timestamp
@@ -121,6 +124,7 @@ class Recorder:
             )
         self._closed = False
         self.journal = Journal.open(options.path)
+        self._outages = known_outages(options.path)
         self._ledger = RunningLedger(self.journal, self._writer.partitions, self._drops)
         self._dropped_seen = 0
         self._end = threading.Event()
@@ -186,7 +190,7 @@ class Recorder:
         self._answers = JournalReplies(
             self._session,
             self.journal,
-            Documents(self.watermark, self.report, self.stats),
+            Documents(self.watermark, self._ledger_document, self.stats),
             # Values that were let go make the latest of those that were kept a wrong answer.
             self._matching if options.answer and around is None else None,
             self._settle,
@@ -237,6 +241,14 @@ class Recorder:
         """What the ledger says."""
         return self._ledger.report()
 
+    def _ledger_document(self) -> dict[str, object]:
+        return self._ledger.report() | {"outages": self._outages}
+
+    def was_away(self, began: datetime, ended: datetime) -> None:
+        """Note that nothing was recorded for a time, though the router ran."""
+        add_outage(self.journal.path, began, ended)
+        self._outages = known_outages(self.journal.path)
+
     def totals(self) -> dict[str, int]:
         """What the ledger says, added up."""
         return self._ledger.totals()
@@ -264,6 +276,7 @@ class Recorder:
             "clock_ahead": writer.held_seconds,
             "disk_full": writer.full,
             "stuck": writer.stuck,
+            "outages": self._outages,
             "retries": writer.retries,
             "future": {"replaced": self._future.replaced, "dropped": self._future.dropped},
             "heartbeats": {"heard": self._beats.heard, "refused": self._beats.refused},

@@ -169,6 +169,7 @@ class Recording:
             "stuck": stats["stuck"],
             "future": sum(stats["future"].values()),
             "retired": stats["retired"]["rows"],
+            "outages": stats["outages"],
             "missing": one.totals["missing"],
             "healed": one.totals["healed"],
         }
@@ -215,12 +216,21 @@ class Recording:
         else:
             one.part.ready(time.monotonic())
             if one.failed_at is not None:
-                log.warning(
-                    "journal '%s' is recorded again; samples from about %s to %s are not in it",
-                    one.service.name,
-                    one.failed_at.isoformat(timespec="milliseconds"),
-                    datetime.now(UTC).isoformat(timespec="milliseconds"),
-                )
+                self._tell_outage(one, one.recorder, one.failed_at)
                 one.failed_at = None
             elif one.part.restarts:
                 log.warning("journal '%s' is recorded now", one.service.name)
+
+    def _tell_outage(self, one: _One, recorder: Recorder, began: datetime) -> None:
+        """Say from when to when nothing was recorded, in the log and in the journal."""
+        ended = datetime.now(UTC)
+        log.warning(
+            "journal '%s' is recorded again; samples from about %s to %s are not in it",
+            one.service.name,
+            began.isoformat(timespec="milliseconds"),
+            ended.isoformat(timespec="milliseconds"),
+        )
+        try:
+            recorder.was_away(began, ended)
+        except OSError as error:
+            log.warning("journal '%s' does not keep that: %s", one.service.name, error)

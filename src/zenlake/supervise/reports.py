@@ -164,6 +164,10 @@ class Reports:
                 report.queued_bytes = int(one["queued_bytes"])
                 report.dropped = int(one["dropped"])
                 report.missing, report.healed = int(one["missing"]), int(one["healed"])
+                outages = one.get("outages") or {"count": 0, "last": []}
+                report.outages = int(outages["count"])
+                for last in outages["last"][-1:]:
+                    report.last_outage = f"{last['from']} to {last['to']}"
                 report.disk_full = bool(one["disk_full"])
                 report.future = int(one.get("future", 0))
                 report.retired = int(one.get("retired", 0))

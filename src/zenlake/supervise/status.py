@@ -72,6 +72,10 @@ class JournalReport:
     #: Seconds by which the clock is ahead of what was recorded before, for which nothing is
     #: deleted that it would delete.
     clock_ahead: float = 0.0
+    #: How often the recorder was away while the router ran, since the journal began.
+    outages: int = 0
+    #: From when to when it was last; empty if it never was.
+    last_outage: str = ""
     disk_full: bool = False
     #: What its files take.
     size: int = 0
@@ -207,6 +211,11 @@ class Status:
         if self.lake is not None:
             queries = self.lake.stopped_queries.values()
             warnings += [one for one in self.lake.problems if one not in queries]
+        if self.journal.outages:
+            warnings.append(
+                f"the recorder was away {self.journal.outages:,} times, the last time from "
+                f"{self.journal.last_outage}: samples of then are not in the journal"
+            )
         if self.journal.dropped:
             warnings.append(f"{self.journal.dropped:,} samples could not be kept")
         if self.journal.clock_ahead:
