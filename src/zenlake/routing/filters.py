@@ -157,5 +157,7 @@ def fields_of(key: str, put: bool, payload: bytes, encoding: str) -> SampleField
     from zenlake.expr.closure import SampleFields
     from zenlake.expr.payload import seen_payload
 
-    record, plain = seen_payload(payload, encoding) if put else (None, None)
-    return SampleFields(record, key, 0, "put" if put else "delete", encoding, plain)
+    if not put:
+        return SampleFields(None, key, 0, "delete", encoding, None)
+    record, plain = seen_payload(payload, encoding)
+    return SampleFields(record, key, 0, "put", encoding, plain)

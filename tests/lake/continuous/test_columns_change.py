@@ -39,8 +39,9 @@ def only(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
 
 
 def test_views_and_alerts_go_on_when_columns_become_wider_or_more(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "zenlake.lake")
     with awake(tmp_path, spark) as world:
         world.heard(said(1, 1, percent=80, volts=4, amps=1), said(2, 1, percent=80, volts=4))
         create = world.continuous.create
@@ -52,6 +53,10 @@ def test_views_and_alerts_go_on_when_columns_become_wider_or_more(
             new_definition("plain", "view", "SELECT key, time, volts FROM battery", history=True),
             new_definition("every", "view", "SELECT * EXCEPT (day) FROM battery", history=True),
             new_definition("totals", "view", TOTALS, history=True),
+            new_definition("many", "alert", f"{TOTALS} HAVING sum(volts) > 12", history=True),
+            new_definition(
+                "some", "alert", f"{WINDOWS} HAVING sum(volts) > 3", late=5.0, history=True
+            ),
             new_definition("windows", "view", WINDOWS, late=5.0, history=True),
             new_definition(
                 "pairs",
@@ -66,14 +71,17 @@ def test_views_and_alerts_go_on_when_columns_become_wider_or_more(
         world.until_rows("plain", 5)
         world.until_rows("pairs", 5)
         world.until_rows("windows", 2)  # those that are over at 26
-        began = {one.definition.name: one for one in world.continuous._running.values()}
+        world.until_rows("some", 2)
+        began = states(world)
 
         # A column that only `every` reads becomes double.
         world.heard(said(1, 32, percent=10, volts=4, amps=0.5))
         world.until_rows("low", 1)
-        for name in ("low", "few", "plain", "totals", "windows", "pairs"):
-            assert world.continuous._running[name] is began[name], name
         assert [row["amps"] for row in world.until_rows("every", 6)].count(0.5) == 1
+        assert [line for line in caplog.messages if "is planned again" in line] == [
+            "the view 'every' is planned again: the column 'amps' of 'battery' became double, it "
+            "was bigint"
+        ]
 
         # One that the others read too, and a new one.
         world.heard(said(1, 33, percent=80, volts=1.5, colour="red"), said(2, 33, volts=1))
@@ -94,6 +102,11 @@ def test_views_and_alerts_go_on_when_columns_become_wider_or_more(
         world.heard(said(1, 60, volts=2.5))
         windows = world.until_rows("windows", 4)
         assert only(windows, "id", "total") == [("1", 4.0), ("1", 9.5), ("2", 4.0), ("2", 5.0)]
+
+        # What was raised before is not raised again.
+        raised = [("1", "raised"), ("2", "raised")]
+        until(lambda: only(world.rows("many"), "key", "state") == raised[:1], seconds=120.0)
+        assert only(world.rows("some"), "key", "state") == raised
 
         # What cannot go on says so, and what to do.
         stopped = world.continuous.stopped()
