@@ -56,6 +56,23 @@ def test_state_is_kept_for_the_columns_that_it_began_with(tmp_path: Path) -> Non
     assert why == "the column 'volts' of 'battery' is gone"
 
 
+def test_what_an_earlier_generation_noted_is_deleted(tmp_path: Path) -> None:
+    first, _, _ = next_generation(None, {"battery": BEFORE}, stateful=True)
+    for name in ("checkpoint", "input", "steps", "generation-1", "generation-2"):
+        (tmp_path / name).mkdir()
+    for name in ("input.battery.json", "start.json"):
+        (tmp_path / name).touch()
+    begin_generation(tmp_path, first)
+    left = {"checkpoint", "input", "steps", "input.battery.json", "start.json", "generation.json"}
+    assert {one.name for one in tmp_path.iterdir()} == left
+    second, _, _ = next_generation(first, {"battery": WIDER}, stateful=True)
+    second.folder(tmp_path).mkdir()
+    begin_generation(tmp_path, second)
+    assert {one.name for one in tmp_path.iterdir()} == {
+        "steps", "start.json", "generation.json", "generation-1",
+    }  # fmt: skip
+
+
 def test_the_watermark_is_that_of_the_last_batch_that_finished(tmp_path: Path) -> None:
     assert watermark_of(tmp_path, None) is None
     for name in ("offsets", "commits"):

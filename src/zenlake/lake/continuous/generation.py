@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -120,6 +121,18 @@ def begin_generation(aside: Path, generation: Generation) -> None:
         page.flush()
         os.fsync(page.fileno())
     fresh.replace(aside / PAGE)
+    _forget_others(aside, generation)
+
+
+def _forget_others(aside: Path, generation: Generation) -> None:
+    """Delete what earlier generations noted: nobody goes on from there."""
+    folders = set(aside.glob("generation-*")) - {generation.folder(aside)}
+    if generation.number:
+        folders |= {aside / "checkpoint", aside / "input"}
+        for page in aside.glob("input.*.json"):
+            page.unlink(missing_ok=True)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def watermark_of(checkpoint: Path, reached: int | None) -> float | None:
