@@ -22,6 +22,7 @@ from zenlake.lake.model.column_types import ARROW, kind_name
 from zenlake.lake.model.decoder import BatchDecoder, DecodedRows, PayloadBatch, Reason, Undecodable
 from zenlake.lake.model.sample_rows import DAY, QUARANTINE
 from zenlake.lake.model.typed_table import (
+    MOST_COLUMNS,
     RESERVED,
     Columns,
     TypedTable,
@@ -30,15 +31,13 @@ from zenlake.lake.model.typed_table import (
     quarantined,
     typed_schema,
 )
+from zenlake.lake.model.wider_kinds import as_wider, wider
 from zenlake.recorded.encoding import without_custom_id
 
-__all__ = ["ArrowRows", "rows_for", "wider"]
+__all__ = ["ArrowRows", "rows_for"]
 
 FACTS: Final = [name for name in RESERVED if name != DAY]
 """What the rows of a table have from their samples."""
-
-_INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-_FLOATS: Final = (pa.float32(), pa.float64())
 
 
 def rows_for(table: TypedTable, known: Columns) -> TypedRows | ArrowRows:
@@ -167,6 +166,8 @@ class ArrowRows:
                 raise Undecodable(f"no column holds {values.type}", Reason.TYPE, name)
             had = self._kinds.get(name)
             if had is None:
+                if len(self._kinds) + len(changed) >= MOST_COLUMNS:
+                    raise Undecodable(f"it would be column {MOST_COLUMNS + 1}", Reason.COLUMNS)
                 changed[name] = kind
             elif had != kind:
                 both = wider(ARROW[had], ARROW[kind])
@@ -210,49 +211,7 @@ class ArrowRows:
             elif field.name in RESERVED:
                 made[field.name] = as_coded(facts[field.name], field.type)
             elif field.name in columns:
-                made[field.name] = _as(columns[field.name], field.type)
+                made[field.name] = as_wider(columns[field.name], field.type)
             else:
                 made[field.name] = pa.nulls(facts.num_rows, field.type)
         return pa.table([made[name] for name in schema.names], schema=schema)
-
-
-def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type that holds all values of both without loss, or None if they mean other things."""
-    if kind_name(one) == kind_name(other):
-        return one
-    for family in (_INTEGERS, _FLOATS):
-        if one in family and other in family:
-            return family[max(family.index(one), family.index(other))]
-    if pa.types.is_list(one) and pa.types.is_list(other):
-        inner = wider(one.value_type, other.value_type)
-        return None if inner is None else pa.list_(inner)
-    if pa.types.is_struct(one) and pa.types.is_struct(other):
-        fields = {field.name: field.type for field in one}
-        for field in other:
-            had = fields.get(field.name)
-            both = field.type if had is None else wider(had, field.type)
-            if both is None:
-                return None
-            fields[field.name] = both
-        return pa.struct(list(fields.items()))
-    return None
-
-
-def _as(values: pa.Array, type: pa.DataType) -> pa.Array:
-    """Values of a narrower type in a wider one."""
-    if values.type == type:
-        return values
-    if pa.types.is_struct(type):
-        had = {field.name: n for n, field in enumerate(values.type)}
-        inner = [
-            _as(values.field(had[field.name]), field.type)
-            if field.name in had
-            else pa.nulls(len(values), field.type)
-            for field in type
-        ]
-        return pa.StructArray.from_arrays(inner, fields=list(type), mask=values.is_null())
-    if pa.types.is_list(type) and pa.types.is_list(values.type):
-        inner = _as(values.values, type.value_type)
-        mask = values.is_null() if values.null_count else None
-        return pa.ListArray.from_arrays(values.offsets, inner, type=type, mask=mask)
-    return values.cast(type)

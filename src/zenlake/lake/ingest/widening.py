@@ -1,7 +1,8 @@
-"""Columns that become wider: bigint to double, in all files of a table at once.
+"""Columns that become wider (`model/wider_kinds`), in all files of a table at once.
 
 Delta has no such widening of its own that every reader knows, so the files are written anew. That
-happens once for a column, and mostly while the table is young: at the first fraction.
+happens seldom, and mostly while the table is young: at the first fraction, or with the first
+message of a new release.
 
 A column with a whole number that no double holds stays as it is, and the fraction goes to
 quarantine. The bounds in the log tell of many columns, but not of all: readers of the log show the
@@ -13,6 +14,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,11 +23,16 @@ from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.model.column_types import ARROW, kind_name
 from zenlake.lake.model.typed_table import RESERVED, Columns, TypedTable
 from zenlake.lake.model.value_types import EXACT
+from zenlake.lake.model.wider_kinds import as_wider
 from zenlake.lake.table.data_files import DataFile, read_table, write_file
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["WidenTask", "columns_of", "inexact_columns", "reconciled", "widen"]
+
+
+_MAY_ROUND: Final = (("bigint", "double"), ("array<bigint>", "array<double>"))
+"""From which kind to which a value may change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ class WidenTask:
         for name, kind in self.columns.items():
             place_of = rows.schema.get_field_index(name)
             if place_of >= 0:
-                wide = rows[name].cast(ARROW[kind])  # fails for what would not be the same
+                wide = as_wider(rows[name], ARROW[kind])  # fails for what would not be the same
                 rows = rows.set_column(place_of, pa.field(name, ARROW[kind]), wide)
         return write_file(place, rows, self.file.partition, uuid.uuid4().hex)
 
@@ -103,9 +110,21 @@ def _are_exact(values: pa.ChunkedArray) -> bool:
 
 
 def inexact_columns(table: Table, columns: Mapping[str, str], tasks: Tasks) -> frozenset[str]:
-    """Return those of some columns that must not become wider, as the values in the files say."""
+    """Return those of some columns that must not become wider, as the values in the files say.
+
+    `columns`: the kind that each is to have. Only whole numbers that become doubles can change, so
+    no other column is read.
+    """
     table.refresh()
-    works = [InexactTask(table.place.uri, file.path, dict(columns)) for file in table.files()]
+    schema = table.schema
+    doubtful = {
+        name: kind
+        for name, kind in columns.items()
+        if name in schema.names and (kind_name(schema.field(name).type), kind) in _MAY_ROUND
+    }
+    if not doubtful:
+        return frozenset()
+    works = [InexactTask(table.place.uri, file.path, doubtful) for file in table.files()]
     return frozenset().union(*tasks.run(works, f"look before widening {table.name}"))
 
 
@@ -124,9 +143,7 @@ def reconciled(spec: TypedTable, table: Table, tasks: Tasks, apps: Mapping[str, 
     """Make columns as wide as the configuration says; gives a sentence where that cannot be."""
     has = columns_of(table, spec).kinds
     wider = {
-        name: kind
-        for name, kind in spec.columns.items()
-        if (has.get(name), kind) in (("bigint", "double"), ("array<bigint>", "array<double>"))
+        name: kind for name, kind in spec.columns.items() if (has.get(name), kind) in _MAY_ROUND
     }
     kept = inexact_columns(table, wider, tasks) if wider else frozenset()
     if wider.keys() - kept:

@@ -20,7 +20,8 @@ from zenlake.keys import KeyFormat
 from zenlake.lake.model.column_types import ARROW
 from zenlake.lake.model.decoder import Reason, Undecodable
 from zenlake.lake.model.sample_rows import DAY, QUARANTINE
-from zenlake.lake.model.value_types import column_name, joined
+from zenlake.lake.model.value_types import column_name
+from zenlake.lake.model.wider_kinds import joined_kinds
 
 __all__ = [
     "RESERVED",
@@ -160,9 +161,9 @@ def settled(
 ) -> tuple[dict[str, str], list[int]]:
     """The columns that all tasks shall use, and which tasks must decode again with them.
 
-    The first proposal of a column decides, except that doubles win over whole numbers, also over
-    those that the table has already. Names are compared without regard to case, as readers of
-    tables do.
+    A column gets the kind that holds what all tasks propose, and what the table has already
+    (`wider_kinds`). Where no kind does, that of the table or of the first proposal decides. Names
+    are compared without regard to case, as readers of tables do.
     """
     agreed = {name.lower(): (name, kind) for name, kind in known.kinds.items()}
     widened: set[str] = set()
@@ -173,7 +174,7 @@ def settled(
                 if len(agreed) < MOST_COLUMNS:
                     agreed[name.lower()] = (name, kind)
             elif had[0] not in known.fixed:
-                both = joined(had[1], kind) or had[1]
+                both = joined_kinds(had[1], kind) or had[1]
                 if had[0] in known.kinds and both != known.kinds[had[0]]:
                     widened.add(had[0])
                 agreed[name.lower()] = (had[0], both)
