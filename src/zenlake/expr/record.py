@@ -213,7 +213,16 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_named_once)
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits[:40]} is beyond all doubles")
+    return number
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_named_once
+)
 
 
 def field_of(record: Mapping[str, Any], name: str) -> Any:

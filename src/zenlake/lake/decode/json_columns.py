@@ -6,11 +6,12 @@ and the payloads are read one by one:
 
     lines          a payload is one object without line breaks, `{` to `}`; nothing else can move
                    values from one sample to another
-    numbers        from 2^53 on, where doubles lose digits; NaN and infinities
+    numbers        from 2^53 on, where doubles lose digits; NaN and infinities; `-0`, a whole
+                   number that has a sign among doubles
     texts          which Arrow takes for times are read again as texts
     lists          of anything but numbers, truth values and texts; nulls where there are lists;
                    nesting beyond a bound
-    names          two that come to one column
+    names          two that come to one column; Arrow refuses a name twice in one object
 
 What fields there are is learnt from a few rows and then demanded, so nobody can make a table of
 as many columns as there are rows.
@@ -18,6 +19,7 @@ as many columns as there are rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, final
 
@@ -53,6 +55,8 @@ _NAMES: Final = {
     pa.float64(): "double",
     pa.string(): "string",
 }
+
+_MINUS_ZERO: Final = re.compile(rb"-0[ \t,}\]]")
 
 Accept = Callable[[int, int, "dict[str, pa.Array] | None"], bool]
 """Takes the columns of the rows from one to another and says whether they fit; None: to be read one
@@ -133,6 +137,8 @@ def _lines(payloads: pa.Array) -> bytes | None:
         return None
     if b"[" in text and b"null" in text:
         # Arrow loses count in lists that begin with a null.
+        return None
+    if b"-0" in text and _MINUS_ZERO.search(text) is not None:
         return None
     if sizes.max(initial=0) > MOST_OPEN:
         opened = (data == ord("{")) | (data == ord("["))

@@ -4,7 +4,8 @@
 
 JSON cannot tell 21 from 21.0, so numbers go where they lose nothing: a whole number into a double
 that holds it exactly, a double without a fraction into a bigint. A bigint column that meets a
-fraction becomes a double. Anything else that does not fit is a change of type.
+fraction becomes a double. -0.0 fits no bigint, for its sign would be lost. Anything else that does
+not fit is a change of type.
 """
 
 from __future__ import annotations
@@ -100,6 +101,10 @@ def fitted(value: object, kind: str) -> object:
             return float(value)
     elif kind == "bigint":
         if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT:
+            if value == 0 and math.copysign(1, value) < 0:
+                raise Undecodable(
+                    "-0.0 where there was bigint, which has no sign of 0", Reason.RANGE
+                )
             return int(value)
         if kind_of(value) == kind:
             return value
