@@ -235,8 +235,8 @@ def test_kinds_of_values() -> None:
 
 
 def test_lists_that_no_column_holds_become_text() -> None:
-    told = flattened({"a": [{"x": 1}], "b": [1, "x"], "c": [[1], [2]], "n": float("nan")})
-    assert told == {"a": '[{"x": 1}]', "b": '[1, "x"]', "c": "[[1], [2]]", "n": None}
+    told = flattened({"a": [{"x": 1}], "b": [1, "x"], "c": [[1], [2]]})
+    assert told == {"a": '[{"x": 1}]', "b": '[1, "x"]', "c": "[[1], [2]]"}
 
 
 def test_half_a_surrogate_pair_costs_its_own_row() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -10,7 +11,13 @@ __all__ = ["plain"]
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: bytes as text, or in hexadecimal if they are none."""
+    """Return a value as JSON has it.
+
+    Bytes are text, or hexadecimal if they are none. What JSON has no number for is written as Spark
+    writes it: "NaN", "Infinity", "-Infinity".
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes | bytearray):
         try:
             return bytes(value).decode()

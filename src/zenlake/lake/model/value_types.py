@@ -35,7 +35,7 @@ MOST_FIELDS: Final = 1000
 MOST_NAME: Final = 200
 _SIMPLE: Final[Mapping[type, str]] = {bool: "boolean", float: "double", bytes: "binary"}
 """Types whose values are all of one kind, whatever they are."""
-_ATOMS: Final = frozenset((bool, int, str, bytes, type(None)))
+_ATOMS: Final = frozenset((bool, int, float, str, bytes, type(None)))
 _UNFIT: Final = re.compile(r"\W")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -142,8 +142,6 @@ def _flatten(
             raise Undecodable(f"more than {MOST_FIELDS} fields", Reason.COLUMNS)
         if atom:
             pass
-        elif isinstance(value, float):
-            value = None if math.isnan(value) else value
         elif isinstance(value, Mapping) or (isinstance(value, list) and not _even(value)):
             value = json.dumps(value, default=repr, ensure_ascii=False)
         columns[column] = value

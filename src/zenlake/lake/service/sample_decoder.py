@@ -12,7 +12,6 @@ would give.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, final
@@ -89,8 +88,6 @@ def decoded(
 
 def _short(value: object) -> object:
     """A value as JSON has it, and no longer than a person can look at."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     if isinstance(value, str) and len(value) > MOST_LETTERS:
         return f"{value[:MOST_LETTERS]}… and {len(value) - MOST_LETTERS} more"
     if isinstance(value, list):

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from zenlake.lake.model.sample_rows import order_of
 from zenlake.lake.table.file_statistics import statistics
 from zenlake.lake.table.location import LakeLocation
+from zenlake.lake.table.nan_columns import measurable
 
 __all__ = [
     "WILD",
@@ -116,6 +117,7 @@ def write_file(
             for field in rows.schema
             if field.name not in repeating and _is_whole(field.type)
         },
+        write_statistics=measurable(rows),
         metadata_collector=footers,
     ) as writer:
         writer.write_table(rows, max(1, min(GROUP_ROWS, GROUP_BYTES // each)))

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from zenlake.journal.schema import INSTANT
 from zenlake.lake.decode.formats.bounded import fields_of
@@ -121,8 +120,6 @@ def _plain(values: Any) -> Any:
         return values.cast(pa.list_(_NEXT[kind.value_type]))
     if pa.types.is_fixed_size_binary(kind):
         return values.cast(pa.binary())
-    if kind == pa.float64() or kind == pa.float32():
-        return pc.if_else(pc.is_nan(values), pa.scalar(None, kind), values)
     return values.cast(_NEXT[kind]) if kind in _NEXT else values
 
 
