@@ -31,6 +31,7 @@ from zenlake.lake.model.typed_table import (
     quarantined,
     typed_schema,
 )
+from zenlake.lake.model.value_types import column_name
 from zenlake.lake.model.wider_kinds import as_wider, wider
 from zenlake.recorded.encoding import without_custom_id
 
@@ -103,7 +104,7 @@ class ArrowRows:
             try:
                 columns = self._placed(self.table.chosen(decoded.columns))
             except Undecodable as error:
-                refused.update(dict.fromkeys(decoded.places.tolist(), error))
+                refused.update(self._keep_one_by_one(mine, parents, decoded, error))
                 continue
             self._keep(mine, parents, decoded.places, columns)
         if refused:
@@ -111,6 +112,25 @@ class ArrowRows:
             self.refused += len(at)
             bad = mine.take(pa.array(at, pa.int64()))
             self._refused.append(quarantined(self.table.name, bad, [refused[n] for n in at]))
+
+    def _keep_one_by_one(
+        self, mine: pa.Table, parents: KeyColumns, decoded: DecodedRows, error: Undecodable
+    ) -> dict[int, Undecodable]:
+        """Keep the samples of some rows that fit; return why each other one does not."""
+        samples = np.unique(decoded.places).tolist()
+        if error.reason is not Reason.RANGE or len(samples) == 1:
+            return dict.fromkeys(samples, error)  # it is about all of them
+        refused: dict[int, Undecodable] = {}
+        for n in samples:
+            own = np.flatnonzero(decoded.places == n)
+            columns = {name: one.take(pa.array(own)) for name, one in decoded.columns.items()}
+            try:
+                placed = self._placed(self.table.chosen(columns))
+            except Undecodable as other:
+                refused[n] = other
+                continue
+            self._keep(mine, parents, decoded.places[own], placed)
+        return refused
 
     def rows(self) -> pa.Table:
         """The rows that fit, with all columns of the table that they have values for."""
@@ -157,13 +177,26 @@ class ArrowRows:
         """The columns by the names that they have in the table; new ones are remembered."""
         placed: dict[str, pa.Array] = {}
         changed: dict[str, str] = {}
+        used: set[str] = set()
         for name, values in columns.items():
+            field = name
+            if name.lower() not in self._names:
+                name = column_name(name)
             if name.lower() in self._taken:
                 name = f"payload_{name}"
             name = self._names.get(name.lower(), name)
+            if name.lower() in used:
+                raise Undecodable(f"two fields come to the column '{name}'", Reason.NAME, field)
+            used.add(name.lower())
             kind = kind_name(values.type)
             if kind is None:
                 raise Undecodable(f"no column holds {values.type}", Reason.TYPE, name)
+            try:
+                values = as_wider(values, ARROW[kind])
+            except pa.ArrowException as error:
+                raise Undecodable(
+                    f"a value {kind} does not hold: {error}", Reason.RANGE, name
+                ) from error
             had = self._kinds.get(name)
             if had is None:
                 if len(self._kinds) + len(changed) >= MOST_COLUMNS:

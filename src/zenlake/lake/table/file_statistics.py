@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any, Final
 
 __all__ = ["LONGEST", "statistics"]
@@ -39,7 +40,10 @@ def statistics(footer: Any) -> str:
             if measured.has_null_count:
                 nulls[name] = nulls.get(name, 0) + measured.null_count
             if measured.has_min_max:
-                low, high = _bound(measured.min), _bound(measured.max)
+                try:
+                    low, high = _bound(measured.min), _bound(measured.max)
+                except (OverflowError, ValueError):  # a time that Python has not
+                    low = high = None
                 if low is None or high is None:
                     unknown.add(name)
                     continue
@@ -62,8 +66,8 @@ def statistics(footer: Any) -> str:
 
 
 def _bound(value: object) -> Any:
-    if isinstance(value, bool | bytes):
-        return None
+    if isinstance(value, bool | bytes | Decimal):
+        return None  # JSON has no decimals with all their digits
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

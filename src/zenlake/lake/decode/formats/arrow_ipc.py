@@ -3,20 +3,25 @@
 Both forms are read, streams and files. A table of the lake that says
 `encoding: "application/vnd.apache.arrow.stream"` takes all rows of each sample, column by column;
 where samples of several encodings meet in one table, a sample of Arrow has one row.
+
+Every value is in its column as it was sent, or its sample is refused: casts are checked.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from zenlake.journal.schema import INSTANT
 from zenlake.lake.decode.formats.bounded import fields_of
-from zenlake.lake.model.decoder import DecodedRows, Fields, PayloadBatch, Undecodable
+from zenlake.lake.model.decoder import DecodedRows, Fields, PayloadBatch, Reason, Undecodable
 
 __all__ = ["ArrowIpc"]
 
@@ -25,6 +30,11 @@ MOST_ROWS: Final = 1_000_000
 MOST_CELLS: Final = 10_000_000
 MAGIC: Final = b"ARROW1\0\0"
 """What a file has before the stream in it."""
+
+_DAY: Final = 86_400_000_000
+"""Microseconds."""
+_FIRST_DAY: Final = (date.min - date(1970, 1, 1)).days
+_NEXT_DAY: Final = (date.max - date(1970, 1, 1)).days + 1
 
 _NEXT: Final = {
     pa.uint8(): pa.int16(),
@@ -54,7 +64,7 @@ class ArrowIpc:
                 f"{rows.num_rows} rows in one sample; a table that says "
                 f"`encoding: '{self.encodings[0]}'` takes them"
             )
-        return fields_of(rows.to_pylist()[0])
+        return fields_of(rows.to_pylist()[0], _as_number)
 
     def decode_batch(self, batch: PayloadBatch) -> Sequence[DecodedRows]:
         """All rows of all samples, those with the same columns together."""
@@ -93,11 +103,25 @@ def _read(payload: bytes) -> pa.Table:
     if rows.num_rows > MOST_ROWS or rows.num_rows * rows.num_columns > MOST_CELLS:
         raise Undecodable(f"{rows.num_rows:,} rows; a sample has {MOST_ROWS:,} at most")
     if len({name.lower() for name in names}) < len(names):
-        raise Undecodable("two columns have one name")
-    try:
-        return pa.table({name: _plain(rows[name]) for name in names if name})
-    except pa.ArrowException as error:
-        raise Undecodable(f"values that no column holds: {error}") from error
+        raise Undecodable("two columns have one name", Reason.NAME)
+    columns: dict[str, Any] = {}
+    for name in names:
+        if not name:
+            continue
+        try:
+            columns |= _plain(name, rows[name])
+        except Undecodable as error:
+            error.field = name
+            raise
+        except pa.ArrowNotImplementedError as error:
+            raise Undecodable(f"no column holds it: {error}", Reason.TYPE, name) from error
+        except pa.ArrowException as error:
+            raise Undecodable(f"a value no column holds: {error}", Reason.RANGE, name) from error
+        beside = f"{name}_ns"
+        if beside in columns and any(other.lower() == beside.lower() for other in names):
+            words = f"the nanoseconds of '{name}' need the column '{beside}'"
+            raise Undecodable(words, Reason.NAME, beside)
+    return pa.table(columns)
 
 
 def _demand_text(field: pa.Field) -> None:
@@ -107,20 +131,75 @@ def _demand_text(field: pa.Field) -> None:
         _demand_text(field.type.field(n))
 
 
-def _plain(values: Any) -> Any:
-    """The values in a type that tables have; others are left, and refused by the table."""
-    kind = values.type
+def _plain(name: str, values: Any) -> dict[str, Any]:
+    """Return the values in a type that tables have, by column.
+
+    Other types are left, and refused by the table. A time to the nanosecond that no table holds
+    exactly has all of it beside it, `at` and `at_ns`.
+    """
+    wanted = _kept_as(values.type)
+    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
+        exact = values.cast(pa.int64())
+        numbers = exact.combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
+        if (numbers % 1000).any():
+            micros = pa.array(numbers // 1000, mask=exact.is_null().to_numpy()).cast(INSTANT)
+            return {name: micros, f"{name}_ns": exact}
+    if values.type != wanted:
+        values = values.cast(wanted)  # safe: it fails where a value would change
+    _demand_years(values)
+    return {name: values}
+
+
+def _kept_as(kind: Any) -> Any:
+    """Return the type of tables that holds the values of another, inside of it too."""
     if pa.types.is_dictionary(kind):
-        return _plain(values.cast(kind.value_type))
+        return _kept_as(kind.value_type)
     if pa.types.is_timestamp(kind):
-        return values.cast(INSTANT, safe=False)
-    if pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind):
-        return _plain(values.cast(pa.list_(kind.value_type)))
-    if pa.types.is_list(kind) and kind.value_type in _NEXT:
-        return values.cast(pa.list_(_NEXT[kind.value_type]))
+        return INSTANT
+    if (
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or pa.types.is_list_view(kind)
+        or pa.types.is_large_list_view(kind)
+    ):
+        return pa.list_(_kept_as(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_kept_as(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_kept_as(kind.key_type), _kept_as(kind.item_type))
     if pa.types.is_fixed_size_binary(kind):
-        return values.cast(pa.binary())
-    return values.cast(_NEXT[kind]) if kind in _NEXT else values
+        return pa.binary()
+    return _NEXT.get(kind, kind)
+
+
+def _demand_years(values: Any) -> None:
+    """Raise `Undecodable` for a time or date that calendars of most readers have not."""
+    kind = values.type
+    if pa.types.is_struct(kind):
+        for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
+            for inner in chunk.flatten():
+                _demand_years(inner)
+    elif pa.types.is_map(kind):
+        for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
+            _demand_years(chunk.keys)
+            _demand_years(chunk.items)
+    elif pa.types.is_list(kind):
+        _demand_years(pc.list_flatten(values))
+    elif kind == INSTANT or kind == pa.date32():
+        numbers = values.cast(pa.int64() if kind == INSTANT else pa.int32())
+        bounds = pc.min_max(numbers).as_py()
+        day = _DAY if kind == INSTANT else 1
+        if bounds["min"] is not None and (
+            bounds["min"] < _FIRST_DAY * day or bounds["max"] >= _NEXT_DAY * day
+        ):
+            raise Undecodable("a time that is not in the years 1 to 9999", Reason.RANGE)
+
+
+def _as_number(value: object) -> object:
+    """Return a decimal that is whole as a number, and what else no column holds as its text."""
+    whole = isinstance(value, Decimal) and value.as_tuple().exponent == 0
+    return int(value) if whole else str(value)  # type: ignore[call-overload]
 
 
 # --- whether it is compressed -------------------------------------------------------------------
