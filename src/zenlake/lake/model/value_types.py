@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
@@ -33,6 +34,8 @@ EXACT: Final = 1 << 53
 MOST_DEPTH: Final = 8
 MOST_FIELDS: Final = 1000
 MOST_NAME: Final = 200
+BYTES: Final = "$base64"
+"""The member of an object that stands for bytes in JSON text."""
 _SIMPLE: Final[Mapping[type, str]] = {bool: "boolean", float: "double", bytes: "binary"}
 """Types whose values are all of one kind, whatever they are."""
 _ATOMS: Final = frozenset((bool, int, float, str, bytes, type(None)))
@@ -120,7 +123,8 @@ def fitted(value: object, kind: str) -> object:
 def flattened(fields: Mapping[str, object]) -> dict[str, object]:
     """Fields by column: those of a mapping inside get its name before theirs, `pose_x`.
 
-    Lists of lists, of mappings, or of several kinds become JSON text.
+    Lists of lists, of mappings, or of several kinds become JSON text, in which bytes are an object
+    with the one member `$base64`.
     """
     columns: dict[str, object] = {}
     _flatten("", fields, columns, 0)
@@ -142,9 +146,31 @@ def _flatten(
             raise Undecodable(f"more than {MOST_FIELDS} fields", Reason.COLUMNS)
         if atom:
             pass
-        elif isinstance(value, Mapping) or (isinstance(value, list) and not _even(value)):
-            value = json.dumps(value, default=repr, ensure_ascii=False)
+        else:
+            try:
+                if isinstance(value, Mapping) or (isinstance(value, list) and not _even(value)):
+                    value = json.dumps(_as_json(value), ensure_ascii=False)
+            except Undecodable as error:
+                error.field = column
+                raise
         columns[column] = value
+
+
+def _as_json(value: object) -> object:
+    """Return a value of a list as JSON has it, so that it can be read back as it was."""
+    if isinstance(value, bytes):
+        return {BYTES: b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        if value.keys() == {BYTES}:
+            raise Undecodable(f"a member '{BYTES}', which stands for bytes", Reason.TYPE)
+        return {str(name): _as_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Undecodable(f"{value} in a list that becomes JSON, which has none", Reason.RANGE)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise Undecodable(f"a {type(value).__name__} makes no column", Reason.TYPE)
 
 
 @lru_cache(maxsize=4096)

@@ -10,8 +10,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from zenlake.expr.record import number_of
-from zenlake.lake.decode.formats.plain import text
+from zenlake.lake.decode.formats.plain import text, word_value
 from zenlake.lake.model.decoder import Fields, Reason, Undecodable
 
 __all__ = ["Csv"]
@@ -59,9 +58,4 @@ def _header(schema: str, type: object) -> list[str] | None:
 
 def _value(word: str) -> object:
     word = word.strip()
-    if not word:
-        return None
-    if word in ("true", "false"):
-        return word == "true"
-    value = number_of(word)
-    return word if value is None else value
+    return word_value(word) if word else None

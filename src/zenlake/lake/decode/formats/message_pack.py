@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any
 
 from zenlake.lake.decode.formats.bounded import fields_of, library
-from zenlake.lake.model.decoder import Fields, Undecodable
+from zenlake.lake.decode.formats.instants import instant_text
+from zenlake.lake.model.decoder import Fields, Reason, Undecodable
 
 __all__ = ["MessagePack"]
-
-_AS_DATETIME: Final = 3
 
 
 class MessagePack:
@@ -24,9 +23,25 @@ class MessagePack:
             value = msgpack.unpackb(
                 payload,
                 strict_map_key=False,
-                timestamp=_AS_DATETIME,
+                object_pairs_hook=_named_once,
                 ext_hook=lambda code, data: data,
             )
+        except Undecodable:
+            raise
         except Exception as error:  # whatever the library has for bytes that are none
             raise Undecodable(f"not MessagePack: {error!r}"[:400]) from error
-        return fields_of(value)
+        return fields_of(value, _text)
+
+
+def _named_once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    entries: dict[Any, Any] = {}
+    for name, value in pairs:
+        if name in entries:
+            raise Undecodable(f"'{name}' stands twice in one map", Reason.NAME, str(name))
+        entries[name] = value
+    return entries
+
+
+def _text(value: Any) -> object:
+    """Return a time as text, with its nanoseconds."""
+    return instant_text(value.seconds, f"{value.nanoseconds:09}")

@@ -7,9 +7,9 @@ out of neither.
 from __future__ import annotations
 
 from zenlake.expr.record import number_of
-from zenlake.lake.model.decoder import Fields, Undecodable
+from zenlake.lake.model.decoder import Fields, Reason, Undecodable
 
-__all__ = ["Plain", "text"]
+__all__ = ["Plain", "text", "word_value"]
 
 
 class Plain:
@@ -32,3 +32,13 @@ def text(payload: bytes) -> str:
         raise Undecodable(
             f"not text: byte {error.start} is not UTF-8; say under `encoding` what it is"
         ) from error
+
+
+def word_value(word: str) -> object:
+    """Return the truth value or the number that a word of a line spells, or the word."""
+    if word in ("true", "false"):
+        return word == "true"
+    value = number_of(word)
+    if isinstance(value, float) and word.lstrip("+-").isdigit():
+        raise Undecodable(f"{word[:40]} does not fit 64 bits", Reason.RANGE)
+    return word if value is None else value

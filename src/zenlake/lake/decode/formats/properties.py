@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from zenlake.expr.record import number_of
-from zenlake.lake.decode.formats.plain import text
+from zenlake.lake.decode.formats.plain import text, word_value
 from zenlake.lake.model.decoder import Fields, Undecodable
 
 __all__ = ["Properties"]
@@ -26,12 +25,5 @@ class Properties:
                 raise Undecodable(f"'{part[:80]}' is no property; write name=value")
             if name in properties:
                 raise Undecodable(f"property '{name[:80]}' is there twice")
-            properties[name] = _value(value.strip())
+            properties[name] = word_value(value.strip())
         return properties
-
-
-def _value(word: str) -> object:
-    if word in ("true", "false"):
-        return word == "true"
-    value = number_of(word)
-    return word if value is None else value
