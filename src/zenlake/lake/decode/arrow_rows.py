@@ -31,7 +31,7 @@ from zenlake.lake.model.typed_table import (
     quarantined,
     typed_schema,
 )
-from zenlake.lake.model.value_types import column_name
+from zenlake.lake.model.value_types import column_name, name_key
 from zenlake.lake.model.wider_kinds import as_wider, wider
 from zenlake.recorded.encoding import without_custom_id
 
@@ -69,8 +69,8 @@ class ArrowRows:
         self._key_parts = KeyParts(table)
         self._fixed = known.fixed
         self._kinds = dict(known.kinds)
-        self._names = {name.lower(): name for name in known.kinds}
-        self._taken = {name.lower() for name in (*RESERVED, *table.chunks)}
+        self._names = {name_key(name): name for name in known.kinds}
+        self._taken = {name_key(name) for name in (*RESERVED, *table.chunks)}
         self._parts: list[tuple[pa.Table, KeyColumns, dict[str, pa.Array]]] = []
         self._refused: list[pa.Table] = []
 
@@ -180,14 +180,14 @@ class ArrowRows:
         used: set[str] = set()
         for name, values in columns.items():
             field = name
-            if name.lower() not in self._names:
+            if name_key(name) not in self._names:
                 name = column_name(name)
-            if name.lower() in self._taken:
+            if name_key(name) in self._taken:
                 name = f"payload_{name}"
-            name = self._names.get(name.lower(), name)
-            if name.lower() in used:
+            name = self._names.get(name_key(name), name)
+            if name_key(name) in used:
                 raise Undecodable(f"two fields come to the column '{name}'", Reason.NAME, field)
-            used.add(name.lower())
+            used.add(name_key(name))
             kind = kind_name(values.type)
             if kind is None:
                 raise Undecodable(f"no column holds {values.type}", Reason.TYPE, name)
@@ -212,7 +212,7 @@ class ArrowRows:
             placed[name] = values
         for name, kind in changed.items():
             self.new[name] = self._kinds[name] = kind
-            self._names[name.lower()] = name
+            self._names[name_key(name)] = name
         return placed
 
     def _keep(

@@ -33,7 +33,7 @@ from zenlake.lake.model.typed_table import (
     quarantined,
     typed_schema,
 )
-from zenlake.lake.model.value_types import fitted, flattened, joined, kind_of
+from zenlake.lake.model.value_types import fitted, flattened, joined, kind_of, name_key
 from zenlake.recorded.encoding import without_custom_id
 
 __all__ = ["TypedRows", "is_readable"]
@@ -93,9 +93,9 @@ class TypedRows:
         self._fixed = known.fixed
         self._key_parts = KeyParts(table)
         self._chunks = table.chunks
-        self._taken = {name.lower() for name in (*RESERVED, *self._chunks)}
+        self._taken = {name_key(name) for name in (*RESERVED, *self._chunks)}
         self._kinds = dict(known.kinds)
-        self._names = {name.lower(): name for name in known.kinds}
+        self._names = {name_key(name): name for name in known.kinds}
         self._json = JsonColumns()
         self._parts: list[_OneByOne | _InColumns] = []
         self._refused: list[pa.Table] = []
@@ -285,9 +285,9 @@ class TypedRows:
         row: dict[str, object] = {}
         widened: dict[str, str] = {}
         for name, value in fields.items():
-            if name.lower() in self._taken:
+            if name_key(name) in self._taken:
                 name = f"payload_{name}"
-            column = self._names.get(name.lower(), name)
+            column = self._names.get(name_key(name), name)
             if column in row:
                 raise Undecodable(f"two fields come to the column '{column}'", Reason.NAME, name)
             try:
@@ -309,7 +309,7 @@ class TypedRows:
             row[column] = value
         for column, kind in widened.items():
             self.new[column] = self._kinds[column] = kind
-            self._names[column.lower()] = column
+            self._names[name_key(column)] = column
         return row
 
     def _wider(self, column: str, had: str, kind: str | None) -> str | None:
@@ -329,7 +329,7 @@ class TypedRows:
     def _demand_room(self, column: str, widened: Mapping[str, str]) -> None:
         if len(self._kinds) + len(widened) >= MOST_COLUMNS:
             raise Undecodable(f"it would be column {MOST_COLUMNS + 1}", Reason.COLUMNS)
-        if any(column.lower() == other.lower() for other in widened):
+        if any(name_key(column) == name_key(other) for other in widened):
             raise Undecodable(f"fields differ in case alone: '{column}'", Reason.NAME)
 
     # --- many samples ---------------------------------------------------------------------------
@@ -345,9 +345,9 @@ class TypedRows:
         for name, values in chosen.items():
             if pa.types.is_null(values.type):
                 continue
-            if name.lower() in self._taken:
+            if name_key(name) in self._taken:
                 name = f"payload_{name}"
-            column = self._names.get(name.lower(), name)
+            column = self._names.get(name_key(name), name)
             if column in placed:
                 return None
             kind, had = kind_of_column(values), self._kinds.get(column)
@@ -372,7 +372,7 @@ class TypedRows:
             placed[column] = values
         for column, kind in widened.items():
             self.new[column] = self._kinds[column] = kind
-            self._names[column.lower()] = column
+            self._names[name_key(column)] = column
         return placed
 
 

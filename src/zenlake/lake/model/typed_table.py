@@ -20,7 +20,7 @@ from zenlake.keys import KeyFormat
 from zenlake.lake.model.column_types import ARROW
 from zenlake.lake.model.decoder import Reason, Undecodable
 from zenlake.lake.model.sample_rows import DAY, QUARANTINE
-from zenlake.lake.model.value_types import column_name
+from zenlake.lake.model.value_types import column_name, name_key
 from zenlake.lake.model.wider_kinds import joined_kinds
 
 __all__ = [
@@ -165,24 +165,24 @@ def settled(
     (`wider_kinds`). Where no kind does, that of the table or of the first proposal decides. Names
     are compared without regard to case, as readers of tables do.
     """
-    agreed = {name.lower(): (name, kind) for name, kind in known.kinds.items()}
+    agreed = {name_key(name): (name, kind) for name, kind in known.kinds.items()}
     widened: set[str] = set()
     for proposal in proposals:
         for name, kind in proposal.items():
-            had = agreed.get(name.lower())
+            had = agreed.get(name_key(name))
             if had is None:
                 if len(agreed) < MOST_COLUMNS:
-                    agreed[name.lower()] = (name, kind)
+                    agreed[name_key(name)] = (name, kind)
             elif had[0] not in known.fixed:
                 both = joined_kinds(had[1], kind) or had[1]
                 if had[0] in known.kinds and both != known.kinds[had[0]]:
                     widened.add(had[0])
-                agreed[name.lower()] = (had[0], both)
+                agreed[name_key(name)] = (had[0], both)
     again = [
         place
         for place, proposal in enumerate(proposals)
         if widened - proposal.keys()
-        or any(agreed.get(name.lower()) != (name, kind) for name, kind in proposal.items())
+        or any(agreed.get(name_key(name)) != (name, kind) for name, kind in proposal.items())
     ]
     return dict(agreed.values()), again
 

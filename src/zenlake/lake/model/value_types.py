@@ -16,11 +16,12 @@ import re
 from base64 import b64encode
 from collections.abc import Mapping
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Final
 
 from zenlake.lake.model.decoder import Reason, Undecodable
 
-__all__ = ["KINDS", "column_name", "fitted", "flattened", "joined", "kind_of"]
+__all__ = ["KINDS", "column_name", "fitted", "flattened", "joined", "kind_of", "name_key"]
 
 _ONE: Final = ("boolean", "bigint", "double", "string", "binary")
 KINDS: Final = (*_ONE, *(f"array<{kind}>" for kind in _ONE))
@@ -175,9 +176,35 @@ def _as_json(value: object) -> object:
 
 @lru_cache(maxsize=4096)
 def column_name(name: str) -> str:
-    """A name that every reader of tables accepts."""
-    fitting = _UNFIT.sub("_", name)[:MOST_NAME]
+    """Return a name that every reader of tables accepts: of letters, digits and `_`.
+
+    What is cut from a long name is in its last 16 digits, so that long names stay apart.
+    """
+    fitting = _UNFIT.sub("_", name)
+    if len(fitting) > MOST_NAME:
+        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return f"{fitting[: MOST_NAME - len(digest) - 1]}_{digest}"
     return fitting or "_"
+
+
+@lru_cache(maxsize=65536)
+def name_key(name: str) -> str:
+    """Return what is equal for names that readers of tables take for one, whatever their case.
+
+    Spark compares letter by letter, by their capitals too (`equalsIgnoreCase` of Java): `ς` is `σ`,
+    and the sign of micro is the letter mu. `ß` is not `ss`.
+    """
+    if name.isascii():
+        return name.lower()
+    return "".join(map(_letter_key, name))
+
+
+def _letter_key(letter: str) -> str:
+    if letter == "\u0130":  # Python writes its small letter with two
+        return "i"
+    capital = letter.upper()
+    small = (capital if len(capital) == 1 else letter).lower()
+    return small if len(small) == 1 else letter
 
 
 def _even(items: list[object]) -> bool:

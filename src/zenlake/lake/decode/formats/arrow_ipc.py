@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from zenlake.journal.schema import INSTANT
 from zenlake.lake.decode.formats.bounded import fields_of
 from zenlake.lake.model.decoder import DecodedRows, Fields, PayloadBatch, Reason, Undecodable
+from zenlake.lake.model.value_types import name_key
 
 __all__ = ["ArrowIpc"]
 
@@ -102,7 +103,7 @@ def _read(payload: bytes) -> pa.Table:
         raise Undecodable(f"not Arrow: {error}") from error
     if rows.num_rows > MOST_ROWS or rows.num_rows * rows.num_columns > MOST_CELLS:
         raise Undecodable(f"{rows.num_rows:,} rows; a sample has {MOST_ROWS:,} at most")
-    if len({name.lower() for name in names}) < len(names):
+    if len({name_key(name) for name in names}) < len(names):
         raise Undecodable("two columns have one name", Reason.NAME)
     columns: dict[str, Any] = {}
     for name in names:
@@ -118,7 +119,7 @@ def _read(payload: bytes) -> pa.Table:
         except pa.ArrowException as error:
             raise Undecodable(f"a value no column holds: {error}", Reason.RANGE, name) from error
         beside = f"{name}_ns"
-        if beside in columns and any(other.lower() == beside.lower() for other in names):
+        if beside in columns and any(name_key(other) == name_key(beside) for other in names):
             words = f"the nanoseconds of '{name}' need the column '{beside}'"
             raise Undecodable(words, Reason.NAME, beside)
     return pa.table(columns)
