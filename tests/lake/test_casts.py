@@ -76,7 +76,7 @@ CASTS: dict[str, dict[str, str]] = {
     "lake/ingest/latest_tasks.py": {"newest.cast(latest.MERGED)": WORDS},
     "lake/ingest/rollups.py": {
         "values.cast(pa.float64(), safe=False)": (
-            "sums and means are doubles, as docs/reference/values.md says; the values stay in their table"
+            "rollups are doubles, as docs/reference/values.md says; the values stay as they are"
         ),
         "pc.floor_temporal(done['start'], unit=width).cast(INSTANT)": SAME,
         "done['key'].cast(pa.string())": WORDS,
