@@ -49,7 +49,8 @@ CASTS: dict[str, dict[str, str]] = {
     },
     "lake/decode/formats/ros2_shapes.py": {
         "stamp.field('sec').cast(pa.int64())": "32 bits into 64",
-        "pc.divide(exact, 1000).cast(INSTANT)": "all nanoseconds stand in the column beside it",
+        "exact.cast(pa.timestamp('ns', 'UTC'))": "a time in nanoseconds is their number",
+        "micros.cast(INSTANT)": "all nanoseconds stand in the column beside it",
     },
     "lake/decode/json_columns.py": {
         "values.cast(pa.list_(pa.float64()) if listed else pa.float64())": (

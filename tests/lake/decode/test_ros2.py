@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
@@ -19,6 +20,7 @@ from tests.lake.rowsof import Row
 from zenlake.cli.app import application
 from zenlake.errors import ConfigError
 from zenlake.lake import Pipeline, open, read_config
+from zenlake.lake.decode.formats.ros2_shapes import shaped
 from zenlake.lake.decode.ros2_tables import table_name
 from zenlake.lake.model.config import LakeConfig
 from zenlake.ros2.attachment import Attachment
@@ -343,3 +345,13 @@ def test_a_topic_behind_a_bridge_is_a_table_once_its_token_was_seen(tmp_path: Pa
         pass
     assert {row["robot"] for row in rows_of(tmp_path / "other", "tfs")} == {"r1"}
     assert sorted(other.typed) == ["tfs"]
+
+
+def test_a_stamp_before_1970_is_counted_down_to_its_microsecond() -> None:
+    stamp = pa.StructArray.from_arrays(
+        [pa.array([-1, -1, 1], pa.int32()), pa.array([999_999_999, 0, 1_500], pa.int64())],
+        ["sec", "nanosec"],
+    )
+    columns, _ = shaped("any/msg/Any", pa.StructArray.from_arrays([stamp], ["at"]))
+    assert columns["at_ns"].to_pylist() == [-1, -1_000_000_000, 1_000_001_500]
+    assert columns["at"].cast(pa.int64()).to_pylist() == [-1, -1_000_000, 1_000_001]

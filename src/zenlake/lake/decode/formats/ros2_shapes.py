@@ -57,7 +57,9 @@ def _time(name: str, stamp: pa.StructArray) -> dict[str, pa.Array]:
     """A time as tables know it, which ends at microseconds, and the whole of it."""
     seconds = pc.multiply(stamp.field("sec").cast(pa.int64()), 1_000_000_000)
     exact = pc.add(seconds, stamp.field("nanosec"))
-    return {name: pc.divide(exact, 1000).cast(INSTANT), f"{name}_ns": exact}
+    # Down, also before 1970, as clocks count.
+    micros = pc.floor_temporal(exact.cast(pa.timestamp("ns", "UTC")), unit="microsecond")
+    return {name: micros.cast(INSTANT), f"{name}_ns": exact}
 
 
 def _transforms(values: pa.StructArray) -> tuple[dict[str, pa.Array], RowPositions]:
