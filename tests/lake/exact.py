@@ -221,7 +221,8 @@ class Nanoseconds(int):
 def told(document: dict[str, Any], row: dict[str, Any], batches: bool = False) -> str:
     """Return what a row of a table says otherwise than the document; "" if it says the same."""
     left = {name.lower(): one for name, one in row.items() if name not in OWN}
-    for name, meant in leaves(document, batches):
+    # Where two members come to one column, one of them is null, which says nothing.
+    for name, meant in sorted(leaves(document, batches), key=lambda leaf: is_nothing(leaf[1])):
         column = called(name).lower()
         found = left.pop(column, None)
         beside = left.pop(f"{column}_ns", None) if isinstance(meant, Nanoseconds) else None
@@ -229,6 +230,11 @@ def told(document: dict[str, Any], row: dict[str, Any], batches: bool = False) -
             return f"{name}: {meant!r} became {found!r} {beside or ''}"
     more = {name: one for name, one in left.items() if one is not None}
     return f"nobody said {more}" if more else ""
+
+
+def is_nothing(meant: Any) -> bool:
+    """Return True for what makes no column: null, and a list of nothing else."""
+    return meant is None or (isinstance(meant, list) and all(map(is_nothing, meant)))
 
 
 def leaves(document: dict[str, Any], batches: bool) -> Iterator[tuple[str, Any]]:
