@@ -17,31 +17,28 @@ __all__ = ["measurable"]
 
 def measurable(rows: pa.Table) -> bool | list[str]:
     """Return the paths of the columns without NaN as Parquet names them; True if all are."""
-    leaves = [leaf for name in rows.column_names for leaf in _leaves(name, rows[name])]
+    columns = [(name, rows[name]) for name in rows.column_names]
+    leaves = [leaf for name, one in columns for leaf in _leaves(name, one.type, one.chunks)]
     sound = [path for path, has_nan in leaves if not has_nan]
     return True if len(sound) == len(leaves) else sound
 
 
-def _leaves(path: str, values: Any) -> Iterator[tuple[str, bool]]:
+def _leaves(path: str, kind: Any, chunks: list[Any]) -> Iterator[tuple[str, bool]]:
     """Give the path of each column of values inside, and whether it has a NaN."""
-    if isinstance(values, pa.ChunkedArray) and not pa.types.is_nested(values.type):
-        yield path, _has_nan(values)
-        return
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if isinstance(values, pa.ChunkedArray):  # too long for one array
-        values = pa.concat_arrays(values.chunks)
-    if pa.types.is_struct(values.type):
-        for field, inner in zip(values.type, values.flatten(), strict=True):
-            yield from _leaves(f"{path}.{field.name}", inner)
-    elif pa.types.is_map(values.type):
-        yield from _leaves(f"{path}.key_value.key", values.keys)
-        yield from _leaves(f"{path}.key_value.value", values.items)
-    elif pa.types.is_list(values.type):
-        yield from _leaves(f"{path}.list.element", values.flatten())
+    if pa.types.is_struct(kind):
+        parts = [chunk.flatten() for chunk in chunks]
+        for n, field in enumerate(kind):
+            yield from _leaves(f"{path}.{field.name}", field.type, [part[n] for part in parts])
+    elif pa.types.is_map(kind):
+        keys, items = [one.keys for one in chunks], [one.items for one in chunks]
+        yield from _leaves(f"{path}.key_value.key", kind.key_type, keys)
+        yield from _leaves(f"{path}.key_value.value", kind.item_type, items)
+    elif pa.types.is_list(kind):
+        items = [chunk.flatten() for chunk in chunks]
+        yield from _leaves(f"{path}.list.element", kind.value_type, items)
     else:
-        yield path, _has_nan(values)
+        yield path, pa.types.is_floating(kind) and any(map(_has_nan, chunks))
 
 
 def _has_nan(values: Any) -> bool:
-    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+    return bool(pc.any(pc.is_nan(values)).as_py())
