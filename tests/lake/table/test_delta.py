@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -129,3 +131,66 @@ def test_rows_of_several_days_become_several_files_sorted_by_key_and_time(tmp_pa
 
     first = pq.ParquetFile(tmp_path / "t" / two.path).read().to_pylist()
     assert first == [{"key": "b", "hlc": 0}, {"key": "b", "hlc": 1}]
+
+
+def before_the_commit(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let another program do something between the last look at a table and our commit."""
+    commits = DeltaTable.create_write_transaction
+    acts = [act]
+
+    def commit(self: DeltaTable, *args: Any, **more: Any) -> None:
+        if acts:
+            acts.pop()()
+        commits(self, *args, **more)
+
+    patch.setattr(DeltaTable, "create_write_transaction", commit)
+
+
+def keys_of(lake: Path) -> list[str]:
+    keys: list[str] = DeltaTable(str(lake / "t")).to_pyarrow_table()["key"].to_pylist()
+    return sorted(keys)
+
+
+def test_files_that_another_program_replaced_before_the_commit_are_not_replaced_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(tmp_path)
+    table.append([file(table, "a", ["x"]), file(table, "b", ["y"])], {})
+    old = table.files()
+    merged = file(table, "ab", ["x", "y"])
+    before_the_commit(monkeypatch, lambda: DeltaTable(str(tmp_path / "t")).optimize.compact())
+    with pytest.raises(CommitConflict, match="no file"):
+        table.rewrite([merged], old, False)
+    assert keys_of(tmp_path) == ["x", "y"]
+
+
+def test_a_rewrite_goes_behind_an_append_that_came_before_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, other = made(tmp_path), made(tmp_path)
+    table.append([file(table, "a", ["x"]), file(table, "b", ["y"])], {})
+    more = file(table, "c", ["z"])
+    before_the_commit(monkeypatch, lambda: other.append([more], {"j/0": (None, 1)}))
+    table.rewrite([file(table, "ab", ["x", "y"])], table.files(), False)
+    assert keys_of(tmp_path) == ["x", "y", "z"]
+    assert (table.committed("j/0"), table.rewrites) == (1, 1)
+
+
+def test_what_is_written_anew_as_a_whole_takes_the_place_of_the_version_it_was_made_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(tmp_path)
+    table.append([file(table, "a", ["x", "y"])], {})
+    planned = table.version
+    again = [file(table, "a2", ["x", "y"])]
+
+    def delete() -> None:
+        DeltaTable(str(tmp_path / "t")).delete("key = 'x'")
+
+    with monkeypatch.context() as patch:
+        before_the_commit(patch, delete)
+        with pytest.raises(CommitConflict):
+            table.replace(again, table.schema, {}, {"kind": "rewrite"}, planned)
+    with pytest.raises(CommitConflict, match="at version 2, not at 1"):
+        table.replace(again, table.schema, {}, {"kind": "rewrite"}, planned)
+    assert keys_of(tmp_path) == ["y"]

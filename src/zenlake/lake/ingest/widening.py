@@ -11,6 +11,7 @@ first 32 columns, and none of lists. So the values themselves are looked at befo
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,10 +26,15 @@ from zenlake.lake.model.typed_table import RESERVED, Columns, TypedTable
 from zenlake.lake.model.value_types import EXACT
 from zenlake.lake.model.wider_kinds import as_wider
 from zenlake.lake.table.data_files import DataFile, read_table, write_file
-from zenlake.lake.table.delta import Table
+from zenlake.lake.table.delta import CommitConflict, Table
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["WidenTask", "columns_of", "inexact_columns", "reconciled", "widen"]
+
+log = logging.getLogger("zenlake.lake")
+
+MOST_TRIES: Final = 8
+"""Times that the files of a table are written anew before another writer is given the way."""
 
 
 _MAY_ROUND: Final = (("bigint", "double"), ("array<bigint>", "array<double>"))
@@ -129,14 +135,30 @@ def inexact_columns(table: Table, columns: Mapping[str, str], tasks: Tasks) -> f
 
 
 def widen(table: Table, columns: Mapping[str, str], tasks: Tasks, apps: Mapping[str, int]) -> None:
-    """Make columns of a table wider; `apps`: the writers of it, and the offset of each."""
-    table.refresh()
-    works = [WidenTask(table.place.uri, file, dict(columns)) for file in table.files()]
-    files = tasks.run(works, f"widen {table.name}")
-    schema = pa.schema(
-        [pa.field(f.name, ARROW[columns[f.name]]) if f.name in columns else f for f in table.schema]
-    )
-    table.replace(files, schema, {app: (at, at) for app, at in apps.items()}, {"kind": "rewrite"})
+    """Make columns of a table wider; `apps`: the writers of it, and the offset of each.
+
+    Whoever merges or deletes rows meanwhile is waited for: what they left is widened.
+    """
+    for left in reversed(range(MOST_TRIES)):
+        table.refresh()
+        version = table.version
+        works = [WidenTask(table.place.uri, file, dict(columns)) for file in table.files()]
+        files = tasks.run(works, f"widen {table.name}")
+        schema = pa.schema(
+            [
+                pa.field(f.name, ARROW[columns[f.name]]) if f.name in columns else f
+                for f in table.schema
+            ]
+        )
+        moved = {app: (at, at) for app, at in apps.items()}
+        try:
+            table.replace(files, schema, moved, {"kind": "rewrite"}, version)
+        except CommitConflict as error:
+            if not left or any(table.committed(app) != at for app, at in apps.items()):
+                raise
+            log.info("%s; looking again", error)
+        else:
+            return
 
 
 def reconciled(spec: TypedTable, table: Table, tasks: Tasks, apps: Mapping[str, int]) -> list[str]:

@@ -7,12 +7,13 @@ the lake meanwhile.
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,11 +31,16 @@ from zenlake.lake.maintain.definition_store import begin_anew
 from zenlake.lake.maintain.status_file import read_status
 from zenlake.lake.maintain.upkeep import vacuum
 from zenlake.lake.table.data_files import DataFile, read_noted, write_file
-from zenlake.lake.table.delta import Table
+from zenlake.lake.table.delta import CommitConflict, Table
 from zenlake.lake.table.iceberg import FOLDER, IcebergMirror, demand_pyiceberg, unpublish
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["ForgetKeys", "forget_everywhere"]
+
+log = logging.getLogger("zenlake.lake")
+
+MOST_TRIES: Final = 8
+"""Times that a table is looked through while another program changes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +153,29 @@ def forget_in(
 
 
 def _forget(table: Table, expr: str, tasks: Tasks) -> int:
+    for left in reversed(range(MOST_TRIES)):
+        try:
+            rows = _take_out(table, expr, tasks)
+            break
+        except CommitConflict as error:  # another program merges or deletes
+            if not left:
+                raise
+            log.info("%s; looking again", error)
+    table.end_past()
+    vacuum(table, 0.0)
+    # Its manifests have bounds of keys; what is published next knows nothing of before.
+    published = table.place.exists(FOLDER)
+    unpublish(table)
+    if published:
+        demand_pyiceberg()
+        IcebergMirror().publish(table)
+    return rows
+
+
+def _take_out(table: Table, expr: str, tasks: Tasks) -> int:
+    """Commit the files without the rows of these keys; gives how many those were."""
     table.refresh()
+    version = table.version
     note: dict[str, Any] = dict(table.last_note("append") or {"kind": "append"})
     if "quarantine" in note:
         note = {"kind": "append", "quarantine": [], "moved": {}}
@@ -159,13 +187,6 @@ def _forget(table: Table, expr: str, tasks: Tasks) -> int:
         {},
         note,
         [file for file, one in zip(files, done, strict=True) if one.changed],
+        version=version,
     )
-    table.end_past()
-    vacuum(table, 0.0)
-    # Its manifests have bounds of keys; what is published next knows nothing of before.
-    published = table.place.exists(FOLDER)
-    unpublish(table)
-    if published:
-        demand_pyiceberg()
-        IcebergMirror().publish(table)
     return sum(one.rows for one in done)

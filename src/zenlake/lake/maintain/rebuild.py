@@ -247,6 +247,7 @@ def _replace(
             "moved": dict(marks),
             "rebuilt": table.version + 1,
         },
+        table.version,
     )
     try:
         quarantine.settle(table)

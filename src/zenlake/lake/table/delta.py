@@ -5,9 +5,10 @@ after its last row, as an application transaction of the Delta log. A commit say
 went on, and is refused if the table is somewhere else by now. So rows are in the table once,
 however many drivers try, and there is nothing beside the table that could be lost.
 
-deltalake commits a rewrite although another one took away the same files meanwhile. Therefore
-every change that removes files also moves the transaction `REWRITES` on, and two of them at once
-cannot both succeed.
+A change that removes files is committed to the very version in which each of them was seen: where
+deltalake may try again behind another commit, it removes files that an `OPTIMIZE` of another
+program has already replaced, and their rows are there twice. After a lost race the files are looked
+for again. Appends remove nothing, so deltalake tries those again by itself.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, final
+from typing import Any, Final, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,6 +50,9 @@ LOG: Final = "_delta_log"
 _VERSION: Final = re.compile(rf"{LOG}/\d{{20}}\.json")
 SHORTEST: Final = 3600.0
 """Seconds that the log remembers versions and files that were replaced, if nothing is said."""
+
+MOST_RACES: Final = 16
+"""Times that a commit which removes files tries again behind commits that left these files."""
 
 
 def _remembering(seconds: float) -> dict[str, str]:
@@ -375,7 +379,10 @@ class Table:
             if name.lower() not in had
         ]
         if new:
-            self._table.alter.add_columns(new)
+            try:
+                self._table.alter.add_columns(new)
+            except CommitFailedError as error:
+                raise CommitConflict(f"table '{self.name}': {error}") from error
             self.refresh()
 
     def append(
@@ -385,20 +392,17 @@ class Table:
         note: Mapping[str, Any] | None = None,
         removed: Sequence[DataFile] = (),
         rewrites: int | None = None,
+        version: int | None = None,
     ) -> None:
         """Add files, and move each application on: `{id: (from, to)}`; all or nothing.
 
-        `rewrites`: refuse if files were replaced since there were so many rewrites.
+        `rewrites`: refuse if files were replaced since there were so many rewrites; `version`:
+        refuse if there was any commit since this version.
         """
-        self.refresh()
-        self._demand(moved)
-        if rewrites is not None and self.rewrites != rewrites:
-            raise CommitConflict(f"table '{self.name}' was written anew meanwhile")
-        self._commit(files, removed, {app: end for app, (_, end) in moved.items()}, note, True)
+        self._commit(files, removed, moved, note, True, rewrites, version)
 
     def rewrite(self, files: Sequence[DataFile], removed: Sequence[DataFile], change: bool) -> None:
         """Put files in the place of others; `change` says whether the rows differ."""
-        self.refresh()
         self._commit(files, removed, {}, {"kind": "rewrite"}, change)
 
     def replace(
@@ -407,21 +411,23 @@ class Table:
         schema: pa.Schema,
         moved: Mapping[str, tuple[int | None, int]],
         note: Mapping[str, Any],
+        version: int,
     ) -> None:
         """Put these files and columns in the place of all that it has; all or nothing.
 
-        Applications that are named with the offset where they are already must still be there:
-        no append of theirs may come between.
+        `version`: the one that the files were made from. A commit since then is a conflict, for
+        its rows would be lost. Applications that are named with the offset where they are already
+        must still be there.
         """
         self.refresh()
-        self._demand(moved)
+        self._demand(moved, version=version)
         transactions = {app: end for app, (_, end) in moved.items()}
         transactions[REWRITES] = self.rewrites + 1
         if "rebuilt" in note:
             transactions[MADE] = self.version + 1
         had = {field.name: _comment_of(field) for field in self.schema}
         schema = commented(self.name, schema, had)
-        self._write(self._added(files, True), transactions, note, "overwrite", schema)
+        self._write(self._added(files, True), transactions, note, schema)
 
     def end_past(self) -> None:
         """Forget every version before the newest one, and what the log says of it."""
@@ -432,32 +438,59 @@ class Table:
             if digits.isdecimal() and int(digits) < self.version:
                 self.place.remove(f"{LOG}/{name}")
 
-    def _demand(self, moved: Mapping[str, tuple[int | None, int]]) -> None:
+    def _demand(
+        self,
+        moved: Mapping[str, tuple[int | None, int]],
+        removed: Sequence[DataFile] = (),
+        rewrites: int | None = None,
+        version: int | None = None,
+    ) -> None:
+        """Raise `CommitConflict` unless the table is as the caller saw it."""
         for app, (start, _) in moved.items():
             if self.committed(app) != start:
                 raise CommitConflict(
                     f"table '{self.name}' is at {self.committed(app)} for {app}, not at {start}"
                 )
+        if rewrites is not None and self.rewrites != rewrites:
+            raise CommitConflict(f"table '{self.name}' was written anew meanwhile")
+        if version is not None and self.version != version:
+            raise CommitConflict(
+                f"table '{self.name}' was changed meanwhile: it is at version {self.version}, "
+                f"not at {version}"
+            )
+        if removed:
+            gone = {f.path for f in removed} - set(self.actions()["path"].to_pylist())
+            if gone:
+                raise CommitConflict(f"table '{self.name}' has no file {min(gone)} any more")
 
     def _commit(
         self,
         files: Sequence[DataFile],
         removed: Sequence[DataFile],
-        transactions: dict[str, int],
+        moved: Mapping[str, tuple[int | None, int]],
         note: Mapping[str, Any] | None,
         change: bool,
+        rewrites: int | None = None,
+        version: int | None = None,
     ) -> None:
-        now = int(time.time() * 1000)
-        actions = self._added(files, change)
-        if removed:
-            gone = {f.path for f in removed} - set(self.actions()["path"].to_pylist())
-            if gone:
-                raise CommitConflict(f"table '{self.name}' has no file {min(gone)} any more")
-            transactions = {**transactions, REWRITES: self.rewrites + 1}
-            actions += [
-                RemoveAction(f.path, change, now, f.size, dict(f.partition)) for f in removed
-            ]
-        self._write(actions, transactions, note, "append", None)
+        for left in reversed(range(MOST_RACES if removed else 1)):
+            self.refresh()
+            self._demand(moved, removed, rewrites, version)
+            now = int(time.time() * 1000)
+            actions = self._added(files, change)
+            transactions = {app: end for app, (_, end) in moved.items()}
+            if removed:
+                transactions[REWRITES] = self.rewrites + 1
+                actions += [
+                    RemoveAction(f.path, change, now, f.size, dict(f.partition)) for f in removed
+                ]
+            try:
+                self._write(actions, transactions, note, exact=bool(removed))
+            except CommitConflict:
+                if not left:
+                    raise
+            else:
+                return
 
     def _added(self, files: Sequence[DataFile], change: bool) -> list[Any]:
         return [
@@ -469,20 +502,26 @@ class Table:
         actions: list[Any],
         transactions: dict[str, int],
         note: Mapping[str, Any] | None,
-        mode: Literal["append", "overwrite"],
-        schema: pa.Schema | None,
+        schema: pa.Schema | None = None,
+        *,
+        exact: bool = True,
     ) -> None:
+        """Commit actions; with a schema, in the place of all that the table has.
+
+        `exact`: to the version behind the one that was read last, and to no other.
+        """
         # A rewrite must not clean away the note of an append that nobody has settled yet.
         clean = note is None or note.get("kind") == "append"
         try:
             self._table.create_write_transaction(
                 actions,
-                mode=mode,
+                mode="append" if schema is None else "overwrite",
                 schema=self._table.schema() if schema is None else Schema.from_arrow(schema),
                 partition_by=[self.partition],
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(app, to) for app, to in transactions.items()],
                     custom_metadata=None if note is None else {NOTE: dict(note)},
+                    max_commit_retries=0 if exact else None,
                 ),
                 post_commithook_properties=PostCommitHookProperties(
                     create_checkpoint=True, cleanup_expired_logs=clean
