@@ -102,7 +102,8 @@ def test_what_is_raised_outlives_its_row_in_the_table_of_an_alert(tmp_path: Path
     first = opened(None)
     heard(first, 1, True, 0)
     raised = first.results.table.files()
-    old = first.results._write(read_table(first.results.table.place, raised[0].path), "2020-01-31")
+    place, columns = first.results.table.place, first.results.columns
+    old = first.results._write(read_table(place, raised[0].path, columns), "2020-01-31")
     first.results.table.rewrite([old], raised, True)
     again = opened(86400.0)
     heard(again, 2, False, 1)

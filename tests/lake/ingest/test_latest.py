@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.lake.rowsof import START, Row, batch
 from tests.newest.oracle import Said, answers
 from zenlake.lake.ingest.latest import (
+    MERGED,
     MOST_REMEMBERED,
     as_state,
     bucket_of,
@@ -58,7 +59,7 @@ def test_the_footer_of_a_file_has_the_newest_rows_and_is_believed_if_all_of_it_i
         return {
             row["key"]: row["value"]
             for one in done.buckets
-            for row in read_table(place / "latest", one.file.path).to_pylist()
+            for row in read_table(place / "latest", one.file.path, MERGED).to_pylist()
         }
 
     path = written(rows, rows)

@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.lake.journals import Here, rows_of, write
@@ -26,7 +27,7 @@ from zenlake.lake.ingest.gaps import LEDGER
 from zenlake.lake.maintain.definition_store import ContinuousQueryStore, new_definition
 from zenlake.lake.maintain.status_file import write_status
 from zenlake.lake.model.status import LakeStatus
-from zenlake.lake.table.data_files import read_noted
+from zenlake.lake.table.data_files import read_notes
 from zenlake.lake.table.location import LakeLocation
 
 JSON = 5
@@ -53,7 +54,8 @@ def found_in(folder: Path, mark: str) -> list[str]:
     for path in sorted(one for one in folder.rglob("*") if one.is_file()):
         bare = path.read_bytes()
         if path.suffix == ".parquet":
-            rows, notes = read_noted(LakeLocation(path.parent), path.name)
+            rows = pq.ParquetFile(path).read()
+            notes = read_notes(LakeLocation(path.parent), path.name)
             bare += repr(rows.to_pylist()).encode() + b"".join(notes.values())
             bare += zlib.decompress(notes[LEDGER]) if LEDGER in notes else b""
         elif path.suffix == ".avro":

@@ -183,8 +183,8 @@ def test_an_address_says_where_the_server_is(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_rows_get_what_their_folder_says_and_nulls_for_newer_columns() -> None:
     whole = pa.schema([("n", pa.int64()), ("later", pa.string()), ("day", pa.date32())])
-    batch = pa.record_batch({"n": pa.array([1, 2], pa.int32())})
-    (row, _) = completed(batch, whole, "day=2026-11-16/a.parquet").to_pylist()
+    rows = pa.table({"n": [1, 2]})
+    (row, _) = completed(rows, whole, "day=2026-11-16/a.parquet").to_pylist()
     assert (row["n"], row["later"], row["day"].isoformat()) == (1, None, "2026-11-16")
 
 

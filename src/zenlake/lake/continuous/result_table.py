@@ -181,7 +181,7 @@ class ResultTable:
         fresh = {tuple(row[name] for name in subject) for row in rows.to_pylist()}
         parts = [_fitted(rows, self._kept)]
         for file in before:
-            old = _fitted(read_table(self.table.place, file.path), self._kept)
+            old = _fitted(read_table(self.table.place, file.path, self._kept), self._kept)
             keep = [tuple(row[name] for name in subject) not in fresh for row in old.to_pylist()]
             parts.append(old.filter(pa.array(keep, pa.bool_())))
         merged = pa.concat_tables(parts)
@@ -222,7 +222,8 @@ class ResultTable:
         for day, files in days.items():
             if len(files) > MOST_SMALL:
                 parts = [
-                    _fitted(read_table(self.table.place, file.path), self._kept) for file in files
+                    _fitted(read_table(self.table.place, file.path, self._kept), self._kept)
+                    for file in files
                 ]
                 self.table.rewrite([self._write(pa.concat_tables(parts), day)], files, False)
         self._commits += 1

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
@@ -36,6 +35,7 @@ from zenlake.journal import Journal
 from zenlake.lake.continuous.generation import SchemaMoved, changed_column, kinds_of
 from zenlake.lake.history.samples import History
 from zenlake.lake.model.sample_rows import DAY
+from zenlake.lake.table.data_files import open_file
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.location import LakeLocation
 from zenlake.lake.table.pruning import matching
@@ -66,6 +66,9 @@ MOST_ROWS: Final = 500_000
 
 UNBOUNDED: Final = 1 << 62
 """As many as there are."""
+
+MOST_ROWS_AT_ONCE: Final = 64 * 1024
+"""Rows of a file that are looked through at once."""
 
 REMEMBERED: Final = 256
 """Files of which it is known up to where they go."""
@@ -123,31 +126,27 @@ def rows_between(
     paths = matching(table.actions(), conditions)
     if not paths:
         return
-    table_schema = table.schema
-    inside = pa.schema([field for field in table_schema if field.name != DAY])
-    dataset = ds.dataset(
-        [table.place.path(path) for path in paths],
-        schema=inside,
-        format="parquet",
-        filesystem=table.place.filesystem,
-    )
+    table_schema, inside = table.schema, table.file_schema
     where = (
-        (ds.field("journal") == piece.journal)
-        & (ds.field("partition") == piece.partition)
-        & (ds.field("offset") >= piece.start)
-        & (ds.field("offset") < piece.end)
+        (pc.field("journal") == piece.journal)
+        & (pc.field("partition") == piece.partition)
+        & (pc.field("offset") >= piece.start)
+        & (pc.field("offset") < piece.end)
     )
     for prefix in OWN:
-        where &= ~pc.starts_with(ds.field("key"), prefix)
+        where &= ~pc.starts_with(pc.field("key"), prefix)
     schema = pa.schema([table_schema.field(name) for name in names])
-    needed = [name for name in {*names, "received"} if name != DAY]
-    for batch in dataset.scanner(columns=needed, filter=where).to_batches():
-        columns = {
-            name: batch["received"].cast(pa.date32()) if name == DAY else batch[name]
-            for name in names
-        }
-        if batch.num_rows:
-            yield pa.RecordBatch.from_pydict(columns, schema=schema)
+    needed = {*names, "received", "journal", "partition", "offset", "key"} - {DAY}
+    for path in paths:
+        with open_file(table.place, path, inside) as file:
+            for rows in file.batches(MOST_ROWS_AT_ONCE, sorted(needed)):
+                rows = rows.filter(where)
+                columns = {
+                    name: rows["received"].cast(pa.date32()) if name == DAY else rows[name]
+                    for name in names
+                }
+                if rows.num_rows:
+                    yield from pa.table(columns, schema=schema).to_batches()
 
 
 def stream_folder(aside: Path, name: str) -> Path:

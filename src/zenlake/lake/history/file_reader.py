@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -18,12 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from zenlake.keys import ResolvedRange, intersects, is_wild
 from zenlake.keys.pattern import prefix_of
 from zenlake.lake.ingest.latest import MERGED
-from zenlake.lake.table.data_files import WILD
+from zenlake.lake.table.data_files import WILD, DataFileReader, open_file
 from zenlake.lake.table.location import LakeLocation
 from zenlake.recorded.columns import coded
 from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
@@ -199,14 +198,14 @@ class DataFiles:
             if known is not None:
                 self._footers.move_to_end(path)
                 return known
-        with self._place.filesystem.open_input_file(self._place.path(path)) as source:
-            metadata = pq.read_metadata(source)
+        with open_file(self._place, path, COLUMNS, coded=_REPEATING) as file:
+            metadata = file.metadata
             groups = _groups(metadata)
-            note = (metadata.metadata or {}).get(WILD)
-            if note is None:  # it was written before this was noted
-                with self._opened(source, metadata) as file:
-                    keys = coded(file.read(["key"])["key"]).dictionary
-                    wild = bool(pc.any(pc.match_substring(keys, "*")).as_py())
+            # Files of earlier releases and of other programs do not note this.
+            note = file.notes.get(WILD)
+            if note is None:
+                keys = coded(file.read(["key"])["key"]).dictionary
+                wild = bool(pc.any(pc.match_substring(keys, "*")).as_py())
             else:
                 wild = note != b"0"
         footer = _Footer(metadata, groups, wild)
@@ -249,24 +248,11 @@ class DataFiles:
 
     # --- reading --------------------------------------------------------------------------------
 
-    @contextmanager
-    def _open(self, path: str, footer: _Footer) -> Iterator[Any]:
-        with (
-            self._place.filesystem.open_input_file(self._place.path(path)) as source,
-            self._opened(source, footer.metadata) as file,
-        ):
-            yield file
-
-    def _opened(self, source: Any, metadata: Any) -> Any:
-        return pq.ParquetFile(
-            source,
-            metadata=metadata,
-            read_dictionary=_REPEATING,
-            pre_buffer=self._place.remote,
-        )
+    def _open(self, path: str, footer: _Footer) -> AbstractContextManager[DataFileReader]:
+        return open_file(self._place, path, COLUMNS, coded=_REPEATING, metadata=footer.metadata)
 
     def _places_in(
-        self, file: Any, footer: _Footer, number: int, sought: RowRange | None
+        self, file: DataFileReader, footer: _Footer, number: int, sought: RowRange | None
     ) -> RowPositions:
         """The rows of a group that are sought; all, if nothing is said."""
         group = footer.groups[number]
@@ -296,7 +282,7 @@ def _between(column: Any) -> Any:
     return (measured.min, measured.max) if measured is not None and measured.has_min_max else None
 
 
-def _read(file: Any, number: int, rows: Numbers, columns: pa.Schema) -> pa.Table:
+def _read(file: DataFileReader, number: int, rows: Numbers, columns: pa.Schema) -> pa.Table:
     """These rows of a row group; columns that a file has not are null."""
     told = _told(file, number, columns.names)
     table = file.read_row_group(number, [name for name in columns.names if name not in told])
@@ -320,12 +306,12 @@ def _repeated(word: str | None, kind: pa.DataType, count: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array([word], pa.string()))
 
 
-def _told(file: Any, number: int, columns: Sequence[str]) -> dict[str, str | None]:
+def _told(file: DataFileReader, number: int, columns: Sequence[str]) -> dict[str, str | None]:
     """The columns of a row group that have one text in all rows, or null, by what is said of them.
 
     They need not be read; of most groups it is half of the columns.
     """
-    names = file.schema_arrow.names
+    names = file.names
     told: dict[str, str | None] = dict.fromkeys(set(columns) - set(names))
     group = file.metadata.row_group(number)
     for place, name in enumerate(names):

@@ -241,5 +241,5 @@ class GapsTable(_DerivedTable):
 
 def missing_in(gaps: Table) -> int:
     """The sum of the column `missing`."""
-    files = [read_table(gaps.place, file.path, ["missing"]) for file in gaps.files()]
+    files = [read_table(gaps.place, file.path, GAPS, ["missing"]) for file in gaps.files()]
     return sum(pc.sum(file["missing"]).as_py() or 0 for file in files)

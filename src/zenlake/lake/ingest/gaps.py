@@ -14,7 +14,7 @@ import pyarrow as pa
 from zenlake.journal import Journal
 from zenlake.journal.ledger.ledger import COLUMNS, Ledger
 from zenlake.lake.model.sample_rows import GAPS
-from zenlake.lake.table.data_files import DataFile, read_noted, write_file
+from zenlake.lake.table.data_files import DataFile, read_notes, write_file
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["LEDGER", "GapsTask", "without"]
@@ -38,8 +38,8 @@ class GapsTask:
         place = LakeLocation(self.lake) / "gaps"
         ledger = Ledger()
         if self.had is not None:
-            _, notes = read_noted(place, self.had, ["rows"])
-            ledger = Ledger.from_state(json.loads(zlib.decompress(notes[LEDGER])))
+            noted = read_notes(place, self.had)[LEDGER]
+            ledger = Ledger.from_state(json.loads(zlib.decompress(noted)))
         journal = Journal.open(self.journal)
         for partition, (start, end) in self.ranges.items():
             if ledger.offsets.get(partition, 0) != start:

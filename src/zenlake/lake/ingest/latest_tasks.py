@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.lake.ingest import latest
-from zenlake.lake.table.data_files import DataFile, noted_file, read_noted, write_file
+from zenlake.lake.table.data_files import DataFile, open_file, read_notes, write_file
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = [
@@ -112,9 +112,10 @@ class NewestTask:
         return NewestResult() if newest is None else self._sorted(lake / "latest", newest)
 
     def _newest_in(self, place: LakeLocation, path: str) -> pa.Table:
-        with noted_file(place, path, WORDS) as (file, notes):
-            if NEWEST in notes:
-                newest = pa.ipc.open_stream(notes[NEWEST]).read_all()
+        with open_file(place, path, latest.MERGED, coded=WORDS) as file:
+            noted = file.notes.get(NEWEST)
+            if noted is not None:
+                newest = pa.ipc.open_stream(noted).read_all()
                 if self._has_all_of(newest.schema.metadata):
                     return newest
             return latest.newest_of_samples(self._wanted(file.read(latest.MERGED.names)))
@@ -207,8 +208,7 @@ def newest_note(rows: pa.Table) -> dict[bytes, bytes]:
 
 def memory_of(place: LakeLocation, path: str) -> pa.Table | None:
     """What the footer of a bucket remembers besides its rows, as `latest.memory` gave it."""
-    _, notes = read_noted(place, path, [])
-    aside = notes.get(MEMORY)
+    aside = read_notes(place, path).get(MEMORY)
     return None if aside is None else pa.ipc.open_stream(aside).read_all()
 
 
@@ -250,10 +250,10 @@ def _merge_bucket(
 ) -> DataFile:
     states = list(states)
     if had is not None:
-        before, notes = read_noted(place, had)
-        aside = notes.get(MEMORY)
+        with open_file(place, had, latest.MERGED) as file:
+            before, aside = file.read(latest.MERGED.names), file.notes.get(MEMORY)
         memory = None if aside is None else pa.ipc.open_stream(aside).read_all()
-        states.append(latest.as_state(before.select(latest.MERGED.names), memory))
+        states.append(latest.as_state(before, memory))
     state = latest.merged(states)
     since = int((time.time() - remember) * 1_000_000)
     memory = latest.remembered(latest.memory(state), since)

@@ -34,11 +34,12 @@ class QuarantineRemoval:
     place: str
     file: DataFile
     table: str
+    schema: pa.Schema
 
     def run(self) -> tuple[bool, DataFile | None]:
         """Whether such rows were there, and the file that is left without them, if one is."""
         place = LakeLocation(self.place)
-        rows = read_table(place, self.file.path)
+        rows = read_table(place, self.file.path, self.schema)
         others = rows.filter(pc.not_equal(rows["table"], self.table))
         if others.num_rows == rows.num_rows:
             return False, None
@@ -54,13 +55,14 @@ class MissingRows:
     place: str
     file: DataFile
     ends: Mapping[str, int]
+    schema: pa.Schema
 
     def run(self) -> DataFile | None:
         """The file with the rows that the quarantine lacks, if there are any."""
         if least_offset(self.file) >= max(self.ends.values()):
             return self.file
         place = LakeLocation(self.place)
-        rows = read_table(place, self.file.path)
+        rows = read_table(place, self.file.path, self.schema)
         lacking = pa.array(
             [
                 offset >= self.ends.get(f"{journal}/{partition}", 0)
@@ -128,8 +130,9 @@ class Quarantine:
                 return
             moved[mark] = before, note["rebuilt"]
             there = self.table.files()
+            schema = self.table.file_schema
             rewritten = self._tasks.run(
-                [QuarantineRemoval(self.table.place.uri, file, name) for file in there],
+                [QuarantineRemoval(self.table.place.uri, file, name, schema) for file in there],
                 f"take {name} out of quarantine",
             )
             removed = [file for file, (had, _) in zip(there, rewritten, strict=True) if had]
@@ -142,7 +145,8 @@ class Quarantine:
                 return
             if known:
                 place = self.table.place.uri
-                lacking = [MissingRows(place, file, known).run() for file in files]
+                schema = self.table.file_schema
+                lacking = [MissingRows(place, file, known, schema).run() for file in files]
                 files = [file for file in lacking if file is not None]
         self.table.append(files, moved, {"kind": "append"}, removed)
 
@@ -174,7 +178,7 @@ def waiting_for(lake: LakeLocation, type: str) -> set[str]:
     table = Table.open(lake, QUARANTINED)
     tables: set[str] = set()
     for file in [] if table is None else table.files():
-        rows = read_table(lake / QUARANTINED, file.path, ["table", "reason", "detail"])
+        rows = read_table(lake / QUARANTINED, file.path, QUARANTINE, ["table", "reason", "detail"])
         mine = pc.and_(
             pc.equal(rows["reason"], str(Reason.DEFINITION)),
             pc.match_substring(rows["detail"], type),

@@ -98,6 +98,8 @@ class RollUpTask:
     fields: Mapping[str, tuple[str, ...]]
     ranges: Mapping[str, tuple[int, int]]
     """By journal and partition, `id/0`, from one offset up to another."""
+    schema: pa.Schema
+    """Of the files."""
 
     def run(self) -> list[DataFile]:
         """Count, and write the parts, a file for each day."""
@@ -106,7 +108,7 @@ class RollUpTask:
         parts = [
             part
             for path in self.paths
-            for part in self._counted(self._new(read_table(place, path)))
+            for part in self._counted(self._new(read_table(place, path, self.schema)))
         ]
         if not parts:
             return []
@@ -183,11 +185,15 @@ class MergePartsTask:
     table: str
     partition: Mapping[str, str | None]
     paths: tuple[str, ...]
+    schema: pa.Schema
 
     def run(self) -> DataFile:
         """Add up the parts."""
         place = LakeLocation(self.table)
-        parts = pa.concat_tables([read_table(place, path) for path in self.paths])
+        names = [name for name in COLUMNS.names if name != DAY]
+        parts = pa.concat_tables(
+            [read_table(place, path, self.schema, names) for path in self.paths]
+        )
         return write_file(place, added(parts), self.partition, uuid.uuid4().hex)
 
 
@@ -281,19 +287,21 @@ class RollupsTable:
             return
         held: list[str] = []
         size = 0
+        schema = table.file_schema
         for file in tail_files(table, {app: start for app, (start, _) in ranges.items()}):
             if held and size + file.size > MOST_BYTES:
-                yield RollUpTask(self._lake.uri, table.name, tuple(held), fields, ranges)
+                yield RollUpTask(self._lake.uri, table.name, tuple(held), fields, ranges, schema)
                 held, size = [], 0
             held.append(file.path)
             size += file.size
         if held:
-            yield RollUpTask(self._lake.uri, table.name, tuple(held), fields, ranges)
+            yield RollUpTask(self._lake.uri, table.name, tuple(held), fields, ranges, schema)
 
     def _without(self, name: str) -> tuple[list[DataFile], list[DataFile]]:
         """The files with rows of a table, and what they are without these."""
         there = self.table.files()
-        works = [QuarantineRemoval(self.table.place.uri, file, name) for file in there]
+        schema = self.table.file_schema
+        works = [QuarantineRemoval(self.table.place.uri, file, name, schema) for file in there]
         done = self._tasks.run(works, "rollups of before") if works else []
         changed = [(file, left) for file, (is_it, left) in zip(there, done, strict=True) if is_it]
         return [left for _, left in changed if left is not None], [file for file, _ in changed]

@@ -47,16 +47,13 @@ class InexactTask:
 
     table: str
     path: str
-    columns: Mapping[str, str]
+    schema: pa.Schema
+    """Of these columns."""
 
     def run(self) -> frozenset[str]:
         """Return the names of these columns."""
-        rows = read_table(LakeLocation(self.table), self.path, list(self.columns))
-        return frozenset(
-            name
-            for name in self.columns
-            if name in rows.column_names and not _are_exact(rows[name])
-        )
+        rows = read_table(LakeLocation(self.table), self.path, self.schema)
+        return frozenset(name for name in rows.column_names if not _are_exact(rows[name]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +62,13 @@ class WidenTask:
 
     table: str
     file: DataFile
+    schema: pa.Schema
     columns: Mapping[str, str]
 
     def run(self) -> DataFile:
         """Write it anew; the order of its rows stays."""
         place = LakeLocation(self.table)
-        rows = read_table(place, self.file.path)
+        rows = read_table(place, self.file.path, self.schema)
         for name, kind in self.columns.items():
             place_of = rows.schema.get_field_index(name)
             if place_of >= 0:
@@ -130,7 +128,8 @@ def inexact_columns(table: Table, columns: Mapping[str, str], tasks: Tasks) -> f
     }
     if not doubtful:
         return frozenset()
-    works = [InexactTask(table.place.uri, file.path, doubtful) for file in table.files()]
+    wanted = pa.schema([field for field in table.file_schema if field.name in doubtful])
+    works = [InexactTask(table.place.uri, file.path, wanted) for file in table.files()]
     return frozenset().union(*tasks.run(works, f"look before widening {table.name}"))
 
 
@@ -142,7 +141,8 @@ def widen(table: Table, columns: Mapping[str, str], tasks: Tasks, apps: Mapping[
     for left in reversed(range(MOST_TRIES)):
         table.refresh()
         version = table.version
-        works = [WidenTask(table.place.uri, file, dict(columns)) for file in table.files()]
+        had = table.file_schema
+        works = [WidenTask(table.place.uri, file, had, dict(columns)) for file in table.files()]
         files = tasks.run(works, f"widen {table.name}")
         schema = pa.schema(
             [

@@ -30,7 +30,7 @@ from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.maintain.definition_store import begin_anew
 from zenlake.lake.maintain.status_file import read_status
 from zenlake.lake.maintain.upkeep import vacuum
-from zenlake.lake.table.data_files import DataFile, read_noted, write_file
+from zenlake.lake.table.data_files import DataFile, open_file, write_file
 from zenlake.lake.table.delta import CommitConflict, Table
 from zenlake.lake.table.iceberg import FOLDER, IcebergMirror, demand_pyiceberg, unpublish
 from zenlake.lake.table.location import LakeLocation
@@ -59,12 +59,14 @@ class ForgetKeys:
     table: str
     partition: Mapping[str, str | None]
     path: str
+    schema: pa.Schema
     expr: str
 
     def run(self) -> ForgottenRows:
         """Write the file anew without them."""
         place = LakeLocation(self.table)
-        rows, notes = read_noted(place, self.path)
+        with open_file(place, self.path, self.schema) as reader:
+            rows, notes = reader.read(), reader.notes
         kept = rows.filter(self._others(rows))
         if gaps.LEDGER in notes:
             return self._ledger(place, kept, rows.num_rows, notes[gaps.LEDGER])
@@ -180,7 +182,8 @@ def _take_out(table: Table, expr: str, tasks: Tasks) -> int:
     if "quarantine" in note:
         note = {"kind": "append", "quarantine": [], "moved": {}}
     files = table.files() if "key" in table.schema.names else []
-    works = [ForgetKeys(table.place.uri, f.partition, f.path, expr) for f in files]
+    schema = table.file_schema
+    works = [ForgetKeys(table.place.uri, f.partition, f.path, schema, expr) for f in files]
     done = tasks.run(works, f"forget {expr} in {table.name}") if works else []
     table.append(
         [one.file for one in done if one.file is not None],

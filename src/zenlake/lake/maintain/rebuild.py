@@ -30,7 +30,7 @@ from zenlake.lake.ingest.schema_agreement import agreed
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.task import QUARANTINED, TypedFiles, typed_files
 from zenlake.lake.model.config import LakeConfig
-from zenlake.lake.model.sample_rows import DAY
+from zenlake.lake.model.sample_rows import DAY, QUARANTINE, SAMPLES
 from zenlake.lake.model.typed_table import Columns, TypedTable, typed_schema
 from zenlake.lake.table.data_files import DataFile, read_table
 from zenlake.lake.table.delta import CommitConflict, Table
@@ -95,7 +95,7 @@ class RebuildTask:
         apps: set[str] = set()
         crashed: list[pa.Table] = []
         for path in self.paths:
-            rows = read_table(lake / "samples", path, list(WANTED))
+            rows = read_table(lake / "samples", path, SAMPLES, WANTED)
             groups = rows.group_by(["journal", "partition"]).aggregate([])
             for one in groups.to_pylist():
                 app = f"{one['journal']}/{one['partition']}"
@@ -260,7 +260,9 @@ def _refused(lake: LakeLocation, name: str) -> int:
     table = Table.open(lake, QUARANTINED)
     if table is None:
         return 0
-    columns = [read_table(table.place, file.path, ["table"])["table"] for file in table.files()]
+    columns = [
+        read_table(table.place, file.path, QUARANTINE, ["table"])["table"] for file in table.files()
+    ]
     return sum(pc.sum(pc.equal(column, name)).as_py() or 0 for column in columns)
 
 

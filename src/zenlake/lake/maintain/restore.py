@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from zenlake.journal import Journal
 from zenlake.journal.ledger.heartbeats import samples_in
 from zenlake.lake.ingest.task import SampleFiles
-from zenlake.lake.model.sample_rows import DAY, sample_rows, with_day
+from zenlake.lake.model.sample_rows import DAY, SAMPLES, sample_rows, with_day
 from zenlake.lake.table.data_files import DataFile, read_table
 from zenlake.lake.table.delta import Table
 
@@ -124,7 +124,7 @@ def _offsets(
     found: list[Any] = []
     for one in files:
         if one.offsets[0] < end and one.offsets[1] >= first:
-            rows = read_table(table.place, one.path, ["journal", "partition", "offset"])
+            rows = read_table(table.place, one.path, SAMPLES, ["journal", "partition", "offset"])
             mine = pc.and_(
                 pc.equal(rows["journal"], journal), pc.equal(rows["partition"], partition)
             )

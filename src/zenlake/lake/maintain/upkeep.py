@@ -74,11 +74,12 @@ class CompactTask:
     table: str
     partition: Mapping[str, str | None]
     paths: tuple[str, ...]
+    schema: pa.Schema
 
     def run(self) -> DataFile:
         """Read them, sort the rows by key and time, write one file."""
         place = LakeLocation(self.table)
-        parts = [read_table(place, path) for path in self.paths]
+        parts = [read_table(place, path, self.schema) for path in self.paths]
         rows = pa.concat_tables(parts, promote_options="default").combine_chunks()
         if "hlc" in rows.column_names:
             rows = rows.take(pa.array(order_of(rows)))
@@ -102,13 +103,14 @@ class RetainTask:
     table: str
     partition: Mapping[str, str | None]
     path: str
+    schema: pa.Schema
     rules: tuple[Retention, ...]
     now: float
 
     def run(self) -> RetainResult:
         """Write the file anew without them; the first rule that names a key decides."""
         place = LakeLocation(self.table)
-        facts = read_table(place, self.path, ["key", "received"])
+        facts = read_table(place, self.path, self.schema, ["key", "received"])
         keys = coded(facts["key"])
         cutoffs = np.array([self._cutoff(key) for key in keys.dictionary.to_pylist()], np.int64)
         received = facts["received"].cast(pa.int64()).to_numpy()
@@ -116,7 +118,7 @@ class RetainTask:
         dropped = int(len(keep) - keep.sum())
         file = None
         if dropped and keep.any():
-            rows = read_table(place, self.path).filter(pa.array(keep))
+            rows = read_table(place, self.path, self.schema).filter(pa.array(keep))
             file = write_file(place, rows, self.partition, uuid.uuid4().hex)
         return RetainResult(dropped, file)
 
@@ -192,9 +194,10 @@ def compact(
     while planned:
         some = planned[: max(1, tasks.parallel)]
         merge = MergePartsTask if table.name == ROLLUPS else CompactTask
+        schema = table.file_schema
         merged = tasks.run(
             [
-                merge(table.place.uri, group[0].partition, tuple(f.path for f in group))
+                merge(table.place.uri, group[0].partition, tuple(f.path for f in group), schema)
                 for group in some
             ],
             f"compact {table.name}",
@@ -234,8 +237,9 @@ def retain(
     total = len(planned)
     while planned:
         some = planned[: max(1, tasks.parallel)]
+        schema = table.file_schema
         kept = tasks.run(
-            [RetainTask(table.place.uri, f.partition, f.path, rules, when) for f in some],
+            [RetainTask(table.place.uri, f.partition, f.path, schema, rules, when) for f in some],
             f"retain {table.name}",
         )
         changed = [(f, one) for f, one in zip(some, kept, strict=True) if one.dropped]

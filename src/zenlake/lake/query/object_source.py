@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from zenlake.lake.query.plan_policy import FILES
+from zenlake.lake.table.data_files import open_file
 from zenlake.lake.table.location import LakeLocation
 
 if TYPE_CHECKING:
@@ -72,22 +72,19 @@ class _Reader(DataSourceReader):
         """The rows of a file, with the columns that it was written without."""
         place = LakeLocation(self._place)
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self._columns)))
-        with (
-            place.filesystem.open_input_file(place.path(partition.value)) as source,
-            pq.ParquetFile(source) as file,
-        ):
-            for batch in file.iter_batches(BATCH):
-                yield completed(batch, schema, partition.value)
+        with open_file(place, partition.value, schema) as file:
+            for rows in file.batches(BATCH):
+                yield from completed(rows, schema, partition.value).to_batches()
 
 
-def completed(batch: pa.RecordBatch, schema: pa.Schema, path: str) -> pa.RecordBatch:
+def completed(rows: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
     """Rows of a file as rows of its table: what the folder says, and nulls for newer columns."""
     partition_values = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
     columns = []
     for field in schema:
-        if field.name in batch.schema.names:
-            columns.append(batch[field.name].cast(field.type))
+        if field.name in rows.column_names:
+            columns.append(rows[field.name])
         else:
             value = pa.scalar(partition_values.get(field.name), pa.string()).cast(field.type)
-            columns.append(pa.repeat(value, batch.num_rows))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+            columns.append(pa.repeat(value, rows.num_rows))
+    return pa.Table.from_arrays(columns, schema=schema)

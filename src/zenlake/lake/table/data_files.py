@@ -2,6 +2,9 @@
 
 A task that is tried again writes other files; only those of the attempt that succeeded are
 committed, and the rest is swept up later.
+
+Files of a table are also written by other programs, which merge or delete rows; `open_file` reads
+all of them alike.
 """
 
 from __future__ import annotations
@@ -9,10 +12,10 @@ from __future__ import annotations
 import io
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,8 +29,10 @@ from zenlake.lake.table.nan_columns import measurable
 __all__ = [
     "WILD",
     "DataFile",
-    "noted_file",
-    "read_noted",
+    "DataFileReader",
+    "open_file",
+    "read_checkpoint",
+    "read_notes",
     "read_table",
     "write_file",
     "write_partitioned",
@@ -170,37 +175,125 @@ PLAIN: Final = frozenset({"value", "attachment", "hlc", "time", "received", "off
 """Columns whose values hardly repeat."""
 
 
-def read_table(place: LakeLocation, path: str, columns: list[str] | None = None) -> pa.Table:
-    """All rows of one file, without the partition's columns."""
-    return read_noted(place, path, columns)[0]
+@final
+class DataFileReader:
+    """Reads one data file, as its table says that the rows are.
 
+    Other programs write the same values with other types: text and bytes as views or large ones,
+    times in nanoseconds without a zone. Whatever a file has becomes what the table has, or the cast
+    fails; no value is changed.
+    """
 
-def read_noted(
-    place: LakeLocation, path: str, columns: list[str] | None = None, *, coded: Sequence[str] = ()
-) -> tuple[pa.Table, Mapping[bytes, bytes]]:
-    """All rows of one file, and what its footer notes beside them."""
-    with noted_file(place, path, coded) as (file, notes):
-        return file.read(columns), notes
+    def __init__(self, file: pq.ParquetFile, schema: pa.Schema, coded: Collection[str]) -> None:
+        """`schema`: of the table; `coded`: columns of text that come as places in a dictionary."""
+        self._file = file
+        self._schema = schema
+        self._coded = coded
+        self.names: list[str] = list(file.schema_arrow.names)
+        """The columns that the file has."""
+        self.metadata: Any = file.metadata
+        """The footer."""
+
+    @property
+    def notes(self) -> dict[bytes, bytes]:
+        """What the footer notes beside the rows."""
+        noted = self.metadata.metadata or {}
+        # Files of earlier releases have the bytes as they are.
+        return {
+            name: b64decode(note[len(TEXT) :]) if note.startswith(TEXT) else note
+            for name, note in noted.items()
+        }
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows. Without `columns` those that the file has; others are null."""
+        wanted = self._wanted(columns)
+        return self._as_table(self._file.read(self._there(wanted)), wanted)
+
+    def read_row_group(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of one group."""
+        wanted = self._wanted(columns)
+        return self._as_table(self._file.read_row_group(number, self._there(wanted)), wanted)
+
+    def batches(self, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """All rows, at most so many at once."""
+        wanted = self._wanted(columns)
+        for batch in self._file.iter_batches(rows, columns=self._there(wanted)):
+            yield self._as_table(pa.Table.from_batches([batch]), wanted)
+
+    def _wanted(self, columns: Sequence[str] | None) -> Sequence[str]:
+        there = set(self.names)
+        return [n for n in self._schema.names if n in there] if columns is None else columns
+
+    def _there(self, wanted: Sequence[str]) -> list[str]:
+        there = set(self.names)
+        return [name for name in wanted if name in there]
+
+    def _as_table(self, rows: pa.Table, wanted: Sequence[str]) -> pa.Table:
+        there = set(rows.column_names)
+        fields = [self._field(name) for name in wanted]
+        columns = [
+            rows[field.name].cast(field.type)
+            if field.name in there
+            else pa.nulls(rows.num_rows, field.type)
+            for field in fields
+        ]
+        if not columns:
+            return rows
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    def _field(self, name: str) -> pa.Field:
+        kind = self._schema.field(name).type
+        if name in self._coded and pa.types.is_string(kind):
+            kind = pa.dictionary(pa.int32(), kind)
+        return pa.field(name, kind)
 
 
 @contextmanager
-def noted_file(
-    place: LakeLocation, path: str, coded: Sequence[str] = ()
-) -> Iterator[tuple[pq.ParquetFile, Mapping[bytes, bytes]]]:
-    """One file to read from, and what its footer notes beside its rows.
+def open_file(
+    place: LakeLocation,
+    path: str,
+    schema: pa.Schema,
+    *,
+    coded: Collection[str] = (),
+    metadata: Any = None,
+) -> Iterator[DataFileReader]:
+    """Open a data file of a table with these columns; nothing else in the lake reads Parquet.
 
-    `coded`: columns of text that come as places in a dictionary, which takes half of the time.
+    `coded`: columns of text that come as places in a dictionary, which takes half of the time;
+    `metadata`: the footer, if it is known.
     """
     with (
         place.filesystem.open_input_file(place.path(path)) as source,
-        pq.ParquetFile(source, read_dictionary=list(coded)) as file,
+        pq.ParquetFile(
+            source,
+            metadata=metadata,
+            read_dictionary=list(coded),
+            pre_buffer=place.remote,
+            coerce_int96_timestamp_unit="us",
+        ) as file,
     ):
-        noted = file.metadata.metadata or {}
-        # Files of earlier releases have the bytes as they are.
-        yield (
-            file,
-            {
-                name: b64decode(note[len(TEXT) :]) if note.startswith(TEXT) else note
-                for name, note in noted.items()
-            },
-        )
+        yield DataFileReader(file, schema, coded)
+
+
+def read_table(
+    place: LakeLocation, path: str, schema: pa.Schema, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """All rows of one file of a table with these columns, without that of the partition.
+
+    Without `columns` those that the file has; columns that it has not are null.
+    """
+    with open_file(place, path, schema) as file:
+        return file.read(columns)
+
+
+def read_notes(place: LakeLocation, path: str) -> Mapping[bytes, bytes]:
+    """What the footer of a file notes beside its rows."""
+    with open_file(place, path, pa.schema([])) as file:
+        return file.notes
+
+
+def read_checkpoint(place: LakeLocation, path: str, column: str) -> list[Any]:
+    """One column of a checkpoint of a Delta log."""
+    with place.filesystem.open_input_file(place.path(path)) as source:
+        values: list[Any] = pq.read_table(source, columns=[column])[column].to_pylist()
+        return values

@@ -31,7 +31,7 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 
 from zenlake.errors import ZError
 from zenlake.lake.model.column_comments import ABOUT, commented, meaning_of
-from zenlake.lake.table.data_files import DataFile, read_table
+from zenlake.lake.table.data_files import DataFile, read_checkpoint
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["LOG", "MADE", "CommitConflict", "CorruptTable", "Table", "Totals", "VersionTooOld"]
@@ -159,6 +159,12 @@ class Table:
     def schema(self) -> pa.Schema:
         """The columns."""
         return pa.schema(self._table.schema())
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        """The columns of data files: all but the one that the table is partitioned by."""
+        partition = self.partition
+        return pa.schema([pa.field(f.name, f.type) for f in self.schema if f.name != partition])
 
     @property
     def partition(self) -> str:
@@ -307,7 +313,7 @@ class Table:
         names = [name for name, _, _ in self.place.files() if name.startswith(f"{LOG}/")]
         for name in names:
             if name.endswith(".checkpoint.parquet"):
-                pages = read_table(self.place, name, ["txn"])["txn"].to_pylist()
+                pages = read_checkpoint(self.place, name, "txn")
                 found |= {str(page["appId"]) for page in pages if page is not None}
         return found
 
