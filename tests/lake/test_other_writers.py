@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from tests.lake.journals import Here, R, rows_of, write
-from tests.lake.rowsof import Row
+from tests.lake.journals import Here, R, rows_of, table_of, write
+from tests.lake.rowsof import START, Row
+from zenlake.expr.tree import Comparison, Field, Moment
 from zenlake.journal import Journal
 from zenlake.lake import Pipeline, open, read_config
 from zenlake.lake.history.samples import History
@@ -19,6 +20,7 @@ from zenlake.lake.ingest.spark_tasks import Work
 from zenlake.lake.maintain.forget import forget_in
 from zenlake.lake.maintain.rebuild import rebuild
 from zenlake.lake.table.location import LakeLocation
+from zenlake.lake.table.pruning import matching
 
 JSON = 5
 CONFIG = read_config('{tables: {pose: {format: "robot/${id}/pose"}}}')
@@ -143,3 +145,16 @@ def test_whatever_the_lake_does_with_a_table_it_does_with_files_of_others(tmp_pa
     changed_by_others(lake, "samples")
     forgotten = forget_in(LakeLocation(lake), mine.tables(), "robot/0/**", Here())
     assert (forgotten["samples"], forgotten["pose"]) == (11, 11)
+
+
+def test_a_moment_is_found_in_files_whose_bounds_end_before_it(tmp_path: Path) -> None:
+    """Other programs cut the bounds of times to milliseconds, the greatest too."""
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    write(journal, [Row("a", b"", 1.000_001), Row("a", b"", 2.000_999)])
+    pipeline = Pipeline(str(lake), str(journal), Here())
+    pipeline.step()
+    theirs(lake, "samples").optimize.z_order(["key"])
+    for second in (1.000_001, 2.000_999):
+        at = Moment(round((START + second) * 1_000_000), "at")
+        conditions = [Comparison(Field("time"), "=", at)]
+        assert len(matching(table_of(lake, "samples").actions(), conditions)) == 1

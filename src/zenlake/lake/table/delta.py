@@ -270,7 +270,11 @@ class Table:
 
     def actions(self) -> pa.Table:
         """The files with their statistics, a row each."""
-        return pa.table(self._table.get_add_actions(flatten=True))
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        for place, field in enumerate(actions.schema):
+            if field.name.startswith("max.") and pa.types.is_timestamp(field.type):
+                actions = actions.set_column(place, field, _at_most(actions[field.name]))
+        return actions
 
     def files(self) -> list[DataFile]:
         """The files; their statistics are left out."""
@@ -537,6 +541,13 @@ class Table:
             raise CommitConflict(f"table '{self.name}': {error}") from error
         finally:
             self.refresh()
+
+
+def _at_most(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The greatest times that there may be in files: programs cut them to milliseconds."""
+    micros = times.cast(pa.int64())
+    is_cut = pc.equal(pc.multiply(pc.divide(micros, 1000), 1000), micros)
+    return pc.if_else(is_cut, pc.add(micros, 999), micros).cast(times.type)
 
 
 def _comment_of(field: pa.Field) -> str:
