@@ -12,7 +12,8 @@ from zenlake.lake.maintain.definition_store import ContinuousQueryStore, new_def
 from zenlake.lake.model.config import seconds_of
 from zenlake.lake.model.continuous_query import ContinuousQuery, Kind, demand_name
 from zenlake.lake.model.owner import asker_of
-from zenlake.lake.table.delta import CorruptTable, Table
+from zenlake.lake.table.delta import Table
+from zenlake.lake.table.features import UnreadableTable
 
 if TYPE_CHECKING:
     from zenlake.lake.query.lake import Lake
@@ -63,7 +64,7 @@ def remove_dropped_tables(place: LakeLocation) -> None:
     for name in place.folders():
         try:
             table = Table.open(place, name)
-        except CorruptTable:
+        except UnreadableTable:
             continue
         if table is None or not table.is_continuous:
             continue

@@ -234,6 +234,8 @@ class GapsTable(_DerivedTable):
 
     def missing(self) -> int:
         """Samples that sources sent and that never came, of all journals."""
+        if self.table.refusal:
+            return 0 if self._counted is None else self._counted[1]
         if self._counted is None or self._counted[0] != self.table.version:
             self._counted = self.table.version, missing_in(self.table)
         return self._counted[1]

@@ -302,6 +302,9 @@ class Pipeline:
             if spec.name not in self.typed and self.stopped.due(spec.name, now):
                 with self._alone(spec.name, now):
                     self._open(spec)
+        if self.quarantine is None and self.stopped.due(QUARANTINED, now):
+            with self._alone(QUARANTINED, now):
+                self._quarantining()
         plan = self._plan(done, now)
         if plan:
             died = self._run(plan, done, now)
@@ -440,7 +443,7 @@ class Pipeline:
         return changed or self.found.is_due(now) or bool(self._retried(now))
 
     def _retried(self, now: float) -> list[str]:
-        names = [spec.name for spec in self.specs]
+        names = [self.samples.name, QUARANTINED, *(spec.name for spec in self.specs)]
         return [name for name in names if name in self.stopped and self.stopped.due(name, now)]
 
     def _meet(self, topics: set[str], now: float) -> None:
@@ -457,7 +460,9 @@ class Pipeline:
         """Bring `gaps`, `latest` and `rollups` up to date, where it is due or with `all`."""
         done: dict[str, int] = {}
         for table in self.observed.values():
-            table.refresh()
+            with self._alone(table.name, now):
+                table.refresh()
+                self.stopped.went_on(table.name)
         folds: list[GapsTable | LatestTable | RollupsTable] = [self.gaps, self.latest]
         if self.rollups is not None:
             specs = {
@@ -564,13 +569,14 @@ class Pipeline:
         earliest = self.journal.earliest()
         share = max(1, self.step_size.rows // max(1, len(durable)))
         share_bytes = max(1, self.step_size.bytes // max(1, len(durable)))
-        going: list[Table] = [self.samples]
-        self.samples.refresh()
-        for table in self.typed.values():
+        going: list[Table] = []
+        for table in self._fed:
             if self.stopped.due(table.name, now):
                 with self._alone(table.name, now):
                     table.refresh()
                     going.append(table)
+        if self.samples in going:
+            self.stopped.went_on(self.samples.name)
         going = [table for table in going if table.name not in self._narrowing.tables]
         plan: list[JournalRange] = []
         self._sizes = {}

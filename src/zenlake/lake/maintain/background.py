@@ -167,9 +167,11 @@ class BackgroundMaintenance:
             self.clock_ahead = held if waiting else 0.0
             for problem in self.problems if is_new else ():
                 self._complain(f"upkeep: {problem}")
-        if "vacuum" in due and not self.over.is_set() and not failed:
+        if "vacuum" in due and not self.over.is_set():
             keep = promised(tables)
             for name, table in tables.items():
+                if failed and name == QUARANTINED:
+                    continue  # what a table that cannot be read has promised it is not known
                 # The ages of files are those of the wall clock.
                 vacuum(table, config.kept + held, keep if name == QUARANTINED else ())
                 if mirror is not None:

@@ -32,7 +32,8 @@ def looked_at(
     """What can be said of these tables of a lake, and of the pipeline that fills them."""
     said = read_status(place.uri) or LakeStatus(state="stopped")
     running = said.fresh(time.time())
-    shown = tuple(_table_status(place, table, journals, said) for table in tables.values())
+    samples = tables.get("samples")
+    shown = tuple(_table_status(samples, table, journals, said) for table in tables.values())
     by_name = {table.name: table for table in shown}
     gaps = tables.get("gaps")
     return replace(
@@ -51,7 +52,7 @@ def looked_at(
 
 
 def _table_status(
-    place: LakeLocation, table: Table, journals: Sequence[Journal], said: LakeStatus
+    samples: Table | None, table: Table, journals: Sequence[Journal], said: LakeStatus
 ) -> TableStatus:
     """Facts about a table; of a journal it lacks only rows that it wants."""
     totals = table.totals()
@@ -60,7 +61,7 @@ def _table_status(
         # `latest` is answered from the tail of `samples`, so it is as far as that.
         fed = table
         if table.name == "latest":
-            fed = Table.open(place, "samples") or table
+            fed = samples or table
         known = next((one.at for one in said.tables if one.name == table.name), {})
         for journal in journals:
             before = known.get(journal.id, ())

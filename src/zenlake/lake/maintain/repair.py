@@ -20,6 +20,7 @@ from zenlake.journal import Journal
 from zenlake.lake.maintain.restore import journals_of, restore
 from zenlake.lake.table.data_files import DataFile
 from zenlake.lake.table.delta import LOG, CorruptTable, Table
+from zenlake.lake.table.features import UnsupportedTable
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["Repair", "repair"]
@@ -58,7 +59,11 @@ def repair(
             f"the lake at {lake.uri} has no folder '{name}'; it has {', '.join(lake.folders())}"
         )
     report = Repair(name)
-    table = _opened(lake, name, report)
+    try:
+        table = _opened(lake, name, report)
+    except UnsupportedTable as error:  # nothing is damaged
+        report.found.append(str(error))
+        return report
     if table is None and not report.found:
         report.found.append("there is no log in the folder: it is no table")
         return report

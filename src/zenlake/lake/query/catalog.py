@@ -14,12 +14,13 @@ from typing import final
 
 import pyarrow as pa
 
-from zenlake.lake.table.delta import CorruptTable, Table
+from zenlake.lake.table.delta import Table
+from zenlake.lake.table.features import UnreadableTable
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["Catalog", "CatalogColumns"]
 
-Found = tuple[dict[str, Table], dict[str, CorruptTable]]
+Found = tuple[dict[str, Table], dict[str, UnreadableTable]]
 """Tables by name, and why others cannot be read."""
 
 
@@ -42,7 +43,7 @@ class Catalog:
     def table(self, name: str) -> Table | None:
         """Return a table as it is now; None if there is none of this name.
 
-        Raises `CorruptTable` if its log cannot be read.
+        Raises `UnreadableTable` if its log cannot be read or is not understood.
         """
         with self.lock:
             known = self._open.pop(name, None)
@@ -58,12 +59,12 @@ class Catalog:
         """Return all tables as they are now, and those that cannot be read."""
         with self.lock:
             found: dict[str, Table] = {}
-            corrupt: dict[str, CorruptTable] = {}
+            corrupt: dict[str, UnreadableTable] = {}
             names = self.names()
             for name in names:
                 try:
                     table = self.table(name)
-                except CorruptTable as error:
+                except UnreadableTable as error:
                     corrupt[name] = error
                     continue
                 if table is not None:
@@ -77,7 +78,7 @@ class Catalog:
         """Return a table opened for the caller alone, who may commit to it or go to a version.
 
         `at`: the table as it was at a time. None if there is no table of this name, or was none
-        then. Raises `CorruptTable` if its log cannot be read.
+        then. Raises `UnreadableTable` if its log cannot be read or is not understood.
         """
         table = Table.open(self.place, name)
         return table if table is None or at is None or table.at_time(at) else None
@@ -85,11 +86,11 @@ class Catalog:
     def opened(self, at: datetime | None = None) -> Found:
         """Return all tables as `private` does, and those that cannot be read."""
         found: dict[str, Table] = {}
-        corrupt: dict[str, CorruptTable] = {}
+        corrupt: dict[str, UnreadableTable] = {}
         for name in self.names():
             try:
                 table = self.private(name, at)
-            except CorruptTable as error:
+            except UnreadableTable as error:
                 corrupt[name] = error
                 continue
             if table is not None:
@@ -102,7 +103,7 @@ class Catalog:
             try:
                 if self.table(name) is not None:
                     return False
-            except CorruptTable:
+            except UnreadableTable:
                 return False
         return True
 

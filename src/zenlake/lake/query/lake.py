@@ -187,8 +187,11 @@ class Lake:
         fill the lake meanwhile. Updates with wildcards go if all that they may mean does. Views and
         alerts begin anew.
         """
+        tables, unreadable = self.catalog.opened()
+        for error in unreadable.values():  # it may have such rows, too
+            raise error
         return forget_everywhere(
-            self.place, self.tables(), keys, journals, lambda: tasks or tasks_on(self.spark)
+            self.place, tables, keys, journals, lambda: tasks or tasks_on(self.spark)
         )
 
     def status(self, *journals: Journal) -> LakeStatus:

@@ -37,7 +37,8 @@ from zenlake.lake.query.plan_policy import demand_text, judge_analysed, judge_pa
 from zenlake.lake.query.referenced_tables import Question, Unanswerable, ask, no_table, only_counts
 from zenlake.lake.query.row_filter import visible_rows
 from zenlake.lake.query.table_frames import frame_of
-from zenlake.lake.table.delta import CorruptTable, Table
+from zenlake.lake.table.delta import Table
+from zenlake.lake.table.features import UnreadableTable
 from zenlake.lake.table.pruning import matching
 from zenlake.spark import jvm
 from zenlake.spark.session import session_conf
@@ -93,7 +94,7 @@ def count_of(catalog: Catalog, query: str) -> pa.Table | None:
     with catalog.lock:
         try:
             table = catalog.table(name)
-        except CorruptTable:
+        except UnreadableTable:
             return None  # what is wrong with it is told where the question is planned
         if table is None:
             return None

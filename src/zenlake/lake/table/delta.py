@@ -32,6 +32,14 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 from zenlake.errors import ZError
 from zenlake.lake.model.column_comments import ABOUT, commented, meaning_of
 from zenlake.lake.table.data_files import DataFile, read_checkpoint
+from zenlake.lake.table.features import (
+    LOG,
+    UnreadableTable,
+    UnsupportedTable,
+    demands_in_log,
+    demands_of,
+    refusal_of,
+)
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["LOG", "MADE", "CommitConflict", "CorruptTable", "Table", "Totals", "VersionTooOld"]
@@ -46,7 +54,6 @@ CONFIGURATION: Final = {
     "delta.enableExpiredLogCleanup": "true",
     "delta.checkpointInterval": "50",
 }
-LOG: Final = "_delta_log"
 _VERSION: Final = re.compile(rf"{LOG}/\d{{20}}\.json")
 SHORTEST: Final = 3600.0
 """Seconds that the log remembers versions and files that were replaced, if nothing is said."""
@@ -69,7 +76,7 @@ class Totals:
     bytes: int
 
 
-class CorruptTable(ZError):
+class CorruptTable(UnreadableTable):
     """A table whose log cannot be read; the message says what to do."""
 
 
@@ -96,26 +103,48 @@ class Table:
         #: When the log's folder changed last, before it was read last.
         self._log_seen: int | None = None
         self._commit_seen = self._commit_file()
+        self.refusal = refusal_of(name, demands_of(table))
+        """Why nothing in it is read or written; empty if it is understood."""
 
     @classmethod
     def open(cls, lake: LakeLocation, name: str) -> Table | None:
-        """The table of this name, or None if the lake has none."""
+        """The table of this name, or None if the lake has none.
+
+        Raises `UnreadableTable` if its log cannot be read, or demands what is not understood.
+        """
+        found = cls._opened(lake, name)
+        if found is not None:
+            found.demand_understood()
+        return found
+
+    @classmethod
+    def _opened(cls, lake: LakeLocation, name: str) -> Table | None:
         place = lake / name
         try:
             return cls(name, place, DeltaTable(place.bare, storage_options=place.options))
         except TableNotFoundError:
             return None
         except DeltaError as error:
-            raise _damaged(name, error) from error
+            raise _unreadable(name, place, error) from error
+
+    def demand_understood(self) -> None:
+        """Raise `UnsupportedTable` if the table has a feature that is not understood."""
+        if self.refusal:
+            raise UnsupportedTable(self.refusal)
 
     @classmethod
     def create(
         cls, lake: LakeLocation, name: str, schema: pa.Schema, partition: str, described: str = ""
     ) -> Table:
-        """The table of this name, made if it is not there."""
-        existing = cls.open(lake, name)
+        """The table of this name, made if it is not there.
+
+        One with a feature that is not understood says where it is and how large; it refuses to be
+        looked into or changed until that feature is gone.
+        """
+        existing = cls._opened(lake, name)
         if existing is not None:
-            existing._configure()
+            if not existing.refusal:
+                existing._configure()
             return existing
         place = lake / name
         place.make("")
@@ -141,6 +170,7 @@ class Table:
         self._tell(_remembering(seconds))
 
     def _tell(self, properties: Mapping[str, str]) -> None:
+        self.demand_understood()
         if properties.items() - self._table.metadata().configuration.items():
             try:
                 self._table.alter.set_table_properties(dict(properties))
@@ -190,6 +220,8 @@ class Table:
             raise CommitConflict(
                 f"table '{self.name}' has no version {version}: {error}"
             ) from error
+        self.refusal = refusal_of(self.name, demands_of(self._table))
+        self.demand_understood()
 
     def at_time(self, instant: datetime) -> bool:
         """Go to the version that was the newest one then; False if there was no table yet.
@@ -226,14 +258,16 @@ class Table:
     def refresh(self) -> None:
         """Look at the newest version."""
         changed = self._log_changed()
-        if changed is not None and changed == self._log_seen and not self._has_next():
-            return
-        self._log_seen = changed
-        try:
-            self._table.update_incremental()
-        except DeltaError as error:
-            raise _damaged(self.name, error) from error
-        self._commit_seen = self._commit_file()
+        if changed is None or changed != self._log_seen or self._has_next():
+            self._log_seen = changed
+            try:
+                self._table.update_incremental()
+            except DeltaError as error:
+                self._log_seen = None
+                raise _unreadable(self.name, self.place, error) from error
+            self._commit_seen = self._commit_file()
+            self.refusal = refusal_of(self.name, demands_of(self._table))
+        self.demand_understood()
 
     def _log_changed(self) -> int | None:
         """When a file came to the log or left it, where a filesystem tells that at once."""
@@ -270,6 +304,10 @@ class Table:
 
     def actions(self) -> pa.Table:
         """The files with their statistics, a row each."""
+        self.demand_understood()
+        return self._actions()
+
+    def _actions(self) -> pa.Table:
         actions = pa.table(self._table.get_add_actions(flatten=True))
         for place, field in enumerate(actions.schema):
             if field.name.startswith("max.") and pa.types.is_timestamp(field.type):
@@ -329,7 +367,7 @@ class Table:
     def totals(self) -> Totals:
         """Rows, files and bytes of the version that was read last."""
         if self._totals is None or self._totals[0] != self.version:
-            actions = self.actions()
+            actions = self._actions()
             self._totals = (
                 self.version,
                 Totals(
@@ -368,6 +406,7 @@ class Table:
 
     def comment(self, comments: Mapping[str, str], described: str = "") -> None:
         """Let the table and its columns say what they mean, where they do not say so yet."""
+        self.demand_understood()
         try:
             if described and self.described != described:
                 self._table.alter.set_table_description(described)
@@ -554,7 +593,14 @@ def _comment_of(field: pa.Field) -> str:
     return str((field.metadata or {}).get(b"comment", b"").decode())
 
 
-def _damaged(name: str, error: DeltaError) -> CorruptTable:
+def _unreadable(name: str, place: LakeLocation, error: DeltaError) -> UnreadableTable:
+    """Why a table cannot be opened: it demands what is not understood, or its log is damaged."""
+    try:
+        refusal = refusal_of(name, demands_in_log(place))
+    except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError):
+        refusal = ""  # the log is damaged
+    if refusal:
+        return UnsupportedTable(refusal)
     first = " ".join(str(error).partition("\n")[0].split())[:200]
     return CorruptTable(
         f"the log of table '{name}' cannot be read: {first}; "

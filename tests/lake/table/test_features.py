@@ -1,0 +1,304 @@
+"""Tables with features that are not understood are refused by name before a row is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.lake.journals import Here, rows_of, table_of, write
+from tests.lake.rowsof import Row
+from zenlake.lake import Pipeline, open, read_config
+from zenlake.lake.maintain.background import BackgroundMaintenance
+from zenlake.lake.maintain.repair import repair
+from zenlake.lake.query.catalog import Catalog
+from zenlake.lake.query.planner import references
+from zenlake.lake.table.delta import Table
+from zenlake.lake.table.features import UnsupportedTable
+from zenlake.lake.table.location import LakeLocation
+
+JSON = 5
+CONFIG = read_config(
+    """{tables: {pose: {format: "robot/${id}/pose"}, battery: {format: "robot/${id}/battery"}}}"""
+)
+
+Action = dict[str, Any]
+
+
+def protocol(reader: int, writer: int, *features: str, writes: tuple[str, ...] = ()) -> Action:
+    """A protocol; `features` are of readers and writers, `writes` of writers alone."""
+    said: Action = {"minReaderVersion": reader, "minWriterVersion": writer}
+    if reader == 3:
+        said["readerFeatures"] = list(features)
+    if writer == 7:
+        said["writerFeatures"] = [*features, *writes]
+    return {"protocol": said}
+
+
+def metadata(place: Path, change: Callable[[Action], object] = lambda page: None) -> Action:
+    """The metadata of a table, changed."""
+    for path in sorted((place / "_delta_log").glob("*.json"), reverse=True):
+        for line in path.read_text("utf-8").splitlines():
+            action: Action = json.loads(line)
+            if "metaData" in action:
+                change(action["metaData"])
+                return action
+    raise AssertionError(place)
+
+
+def commit(place: Path, *actions: Action) -> None:
+    """Write the next page of a log by hand."""
+    version = DeltaTable(str(place)).version() + 1
+    lines = "".join(json.dumps(action) + "\n" for action in actions)
+    (place / "_delta_log" / f"{version:020}.json").write_text(lines, "utf-8")
+
+
+def having(**properties: str) -> Callable[[Action], object]:
+    named = {name.replace("__", "."): value for name, value in properties.items()}
+    return lambda page: page["configuration"].update(named)
+
+
+def column(change: Action, **said: Any) -> Callable[[Action], object]:
+    """Let the first column say something."""
+
+    def changed(page: Action) -> None:
+        schema = json.loads(page["schemaString"])
+        schema["fields"][0].update(said)
+        schema["fields"][0]["metadata"].update(change)
+        page["schemaString"] = json.dumps(schema)
+
+    return changed
+
+
+def deleted(place: Path) -> list[Action]:
+    """What Delta's connector writes for DELETE: the file again, with a vector of deleted rows."""
+    (line,) = [
+        line
+        for path in sorted((place / "_delta_log").glob("*.json"))
+        for line in path.read_text("utf-8").splitlines()
+        if line.startswith('{"add"')
+    ]
+    add = json.loads(line)["add"]
+    vector = {
+        "storageType": "u",
+        "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+        "offset": 1,
+        "sizeInBytes": 36,
+        "cardinality": 1,
+    }
+    remove = {
+        "path": add["path"],
+        "dataChange": True,
+        "deletionTimestamp": 1,
+        "extendedFileMetadata": True,
+        "partitionValues": add["partitionValues"],
+        "size": add["size"],
+    }
+    return [
+        protocol(3, 7, "deletionVectors"),
+        {"remove": remove},
+        {"add": {**add, "deletionVector": vector}},
+    ]
+
+
+Written = Callable[[Path], list[Action]]
+
+
+def written(*actions: Action) -> Written:
+    return lambda _: list(actions)
+
+
+REFUSED: dict[str, tuple[Written, str]] = {
+    "deletion vectors": (
+        deleted,
+        "feature deletionVectors.*REORG TABLE pose APPLY .PURGE.` and "
+        "`ALTER TABLE pose DROP FEATURE deletionVectors`",
+    ),
+    "a reader's feature that nobody knows": (
+        lambda _: [protocol(3, 7, "madeUp")],
+        "feature madeUp.*ALTER TABLE pose DROP FEATURE madeUp",
+    ),
+    "a writer's feature that nobody knows": (
+        lambda _: [protocol(1, 7, writes=("madeUp",))],
+        "feature madeUp",
+    ),
+    **{
+        name: (written(protocol(3, 7, name)), f"feature {name}")
+        for name in ("typeWidening", "v2Checkpoint", "variantType", "vacuumProtocolCheck")
+    },
+    **{
+        name: (written(protocol(1, 7, writes=(name,))), f"feature {name}")
+        for name in (
+            "allowColumnDefaults", "clustering", "domainMetadata", "icebergCompatV2",
+            "identityColumns", "inCommitTimestamp", "rowTracking",
+        )
+    },
+    "a reader of tomorrow": (lambda _: [protocol(4, 7)], "wants a reader of Delta's protocol 4"),
+    "a writer of tomorrow": (lambda _: [protocol(1, 8)], "wants a writer of Delta's protocol 8"),
+    "column mapping": (
+        lambda place: [
+            protocol(2, 5),
+            metadata(place, having(delta__columnMapping__mode="name")),
+        ],
+        "maps columns.*DROP FEATURE columnMapping",
+    ),
+    "a constraint": (
+        lambda place: [
+            protocol(1, 3),
+            metadata(place, having(delta__constraints__positive="n > 0")),
+        ],
+        "constraint positive.*ALTER TABLE pose DROP CONSTRAINT positive",
+    ),
+    "an invariant": (
+        lambda place: [metadata(place, column({"delta.invariants": '{"expression": "n > 0"}'}))],
+        "column 'key' with delta.invariants",
+    ),
+    "a column that is never null": (
+        lambda place: [metadata(place, column({}, nullable=False))],
+        "column 'key' that is NOT NULL.*ALTER COLUMN key DROP NOT NULL",
+    ),
+    "a generated column": (
+        lambda place: [
+            protocol(1, 4),
+            metadata(place, column({"delta.generationExpression": "upper(id)"})),
+        ],
+        "column 'key' with delta.generationExpression",
+    ),
+    "rows that stay": (
+        lambda place: [metadata(place, having(delta__appendOnly="true"))],
+        "lets no row be removed.*UNSET TBLPROPERTIES .'delta.appendOnly'",
+    ),
+    "offsets that are forgotten": (
+        lambda place: [
+            metadata(place, having(delta__setTransactionRetentionDuration="interval 1 days"))
+        ],
+        "forgets how far it is.*UNSET TBLPROPERTIES .'delta.setTransactionRetentionDuration'",
+    ),
+}  # fmt: skip
+
+
+def filled(tmp_path: Path) -> tuple[Path, Pipeline]:
+    journal = tmp_path / "journal"
+    write(journal, rows(0))
+    pipeline = Pipeline(str(tmp_path / "lake"), str(journal), Here(), CONFIG)
+    pipeline.step()
+    return tmp_path / "lake", pipeline
+
+
+def rows(n: int) -> list[Row]:
+    said = json.dumps({"n": n}).encode()
+    return [
+        Row("robot/1/pose", said, n, encoding=JSON),
+        Row("robot/1/battery", said, n, encoding=JSON),
+    ]
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_table_that_is_not_understood_is_refused_with_the_feature_and_the_way_out(
+    tmp_path: Path, what: str
+) -> None:
+    lake, _ = filled(tmp_path)
+    table, place = table_of(lake, "pose"), LakeLocation(lake)
+    actions, sentence = REFUSED[what]
+    commit(lake / "pose", *actions(lake / "pose"))
+    refused = pytest.raises(UnsupportedTable, match=f"table 'pose' .*{sentence}")
+    with refused:
+        Table.open(place, "pose")
+    with refused:
+        table.refresh()
+    with refused:
+        table.append([], {"j/0": (None, 1)})
+    with refused:
+        references(Catalog(place), "SELECT * FROM pose")
+    assert references(Catalog(place), "SELECT * FROM battery")[0].tables == {"battery"}
+    told = repair(place, "pose", journals=None)
+    assert (told.done, len(told.found)) == ([], 1)
+    assert (lake / "pose").exists()
+
+
+def test_features_that_nothing_uses_stand_in_nobodys_way(tmp_path: Path) -> None:
+    lake, pipeline = filled(tmp_path)
+    unused = ("appendOnly", "invariants", "checkConstraints", "generatedColumns", "changeDataFeed")
+    commit(lake / "pose", protocol(3, 7, "timestampNtz", "columnMapping", writes=unused))
+    write(tmp_path / "journal", rows(1))
+    pipeline.step()
+    assert pipeline.stopped.sentences() == ()
+    assert table_of(lake, "pose").totals().rows == 2
+
+
+@pytest.mark.parametrize("name", ["samples", "latest", "gaps", "pose"])
+def test_a_refused_table_stops_alone_and_goes_on_when_the_feature_is_gone(
+    tmp_path: Path, name: str
+) -> None:
+    lake, pipeline = filled(tmp_path)
+    pipeline.finish()
+    before = metadata(lake / name)
+    commit(lake / name, metadata(lake / name, having(delta__constraints__none="false")))
+    write(tmp_path / "journal", rows(1))
+    pipeline.step(1.0)
+    pipeline.fold(1.0, all=True)
+    assert set(pipeline.stopped) == ({name, "latest"} if name == "samples" else {name})
+    assert f"table '{name}' has the constraint none" in pipeline.stopped.sentences()[-1]
+    assert len(rows_of(lake, "samples")) == 2 + 2 * (name != "samples")
+    assert len(rows_of(lake, "battery")) == 2
+    assert {one.name for one in pipeline.shown()} >= {"samples", "pose", name}
+    pipeline.gaps.missing()
+    again = Pipeline(str(lake), str(tmp_path / "journal"), Here(), CONFIG)  # after a restart
+    again.step(1.0)
+    again.fold(1.0, all=True)
+    assert name in again.stopped
+    commit(lake / name, before)
+    for one in (pipeline, again):
+        one.step(1000.0)
+        one.fold(1000.0, all=True)
+        one.step(2000.0)
+        assert one.stopped.sentences() == ()
+    for table in ("samples", "pose", "battery", "latest"):
+        assert len(rows_of(lake, table)) == 2 * (1 + (table == "samples"))
+
+
+def test_what_a_refused_quarantine_was_promised_comes_when_the_feature_is_gone(
+    tmp_path: Path,
+) -> None:
+    lake, pipeline = filled(tmp_path)
+    before = metadata(lake / "quarantine")
+    constraint = having(delta__constraints__none="false")
+    commit(lake / "quarantine", metadata(lake / "quarantine", constraint))
+    write(tmp_path / "journal", [*rows(1), Row("robot/1/pose", b"{", 2, encoding=JSON)])
+    pipeline.step(1.0)
+    again = Pipeline(str(lake), str(tmp_path / "journal"), Here(), CONFIG)
+    for one in (pipeline, again):
+        assert "table 'quarantine' has the constraint none" in one.stopped.sentences()[-1]
+    commit(lake / "quarantine", before)
+    write(tmp_path / "journal", rows(3))
+    for one in (pipeline, again):
+        one.step(1000.0)
+        one.step(2000.0)
+        assert one.stopped.sentences() == ()
+    assert len(rows_of(lake, "quarantine")) == 1
+    assert len(rows_of(lake, "pose")) == len(rows_of(lake, "battery")) == 3
+
+
+def test_upkeep_of_the_other_tables_goes_on(tmp_path: Path) -> None:
+    lake, pipeline = filled(tmp_path)
+    commit(lake / "pose", protocol(3, 7, "madeUp"))
+    (lake / "samples" / "left.parquet").write_bytes(b"")
+    told: list[str] = []
+    upkeep = BackgroundMaintenance(pipeline, Here(), complain=told.append)
+    pipeline.config = replace(CONFIG, vacuum_age=0.0, history=0.0)
+    upkeep.turn(0.0)
+    assert [line for line in told if "feature madeUp" in line]
+    assert not (lake / "samples" / "left.parquet").exists()
+
+
+def test_nothing_is_forgotten_in_part(tmp_path: Path) -> None:
+    lake, _ = filled(tmp_path)
+    commit(lake / "pose", protocol(3, 7, "madeUp"))
+    with pytest.raises(UnsupportedTable, match="table 'pose'"):
+        open(lake).forget("robot/**", tasks=Here())
+    assert len(rows_of(lake, "samples")) == 2
