@@ -14,7 +14,7 @@ from tests.lake.journals import Here, R, rows_of, table_of, write
 from tests.lake.rowsof import START, Row
 from zenlake.expr.tree import Comparison, Field, Moment
 from zenlake.journal import Journal
-from zenlake.lake import Pipeline, open, read_config
+from zenlake.lake import LakeConfig, Pipeline, open, read_config
 from zenlake.lake.history.samples import History
 from zenlake.lake.ingest.spark_tasks import Work
 from zenlake.lake.maintain.forget import forget_in
@@ -158,3 +158,77 @@ def test_a_moment_is_found_in_files_whose_bounds_end_before_it(tmp_path: Path) -
         at = Moment(round((START + second) * 1_000_000), "at")
         conditions = [Comparison(Field("time"), "=", at)]
         assert len(matching(table_of(lake, "samples").actions(), conditions)) == 1
+
+
+PUT, DELETE = 0, 1
+
+
+def test_latest_knows_deletions_again_after_others_merged_its_files(tmp_path: Path) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    write(journal, [Row("old", b"kept", 0), Row("gone", b"", 1), *poses(2, 20)])
+    pipeline = Pipeline(str(lake), str(journal), Here(), CONFIG)
+    pipeline.step()
+    pipeline.fold(1.0, all=True)
+    # What `latest` has may have left `samples`, whose rows are kept for a time.
+    theirs(lake, "samples").delete("key = 'old'")
+    write(journal, [Row("gone", kind=DELETE, at=50), Row("late/**", kind=DELETE, at=50)])
+    pipeline.step()
+    pipeline.fold(2.0, all=True)
+    mine = table_of(lake, "latest").files()
+    theirs(lake, "latest").optimize.z_order(["key"])
+    theirs(lake, "latest").delete("key = 'robot/1/pose'")
+    write(journal, [Row("gone", b"late", 10), Row("late/1", b"", 11), Row("new", b"", 60)])
+    pipeline.step()
+    pipeline.fold(1000.0)  # as soon as somebody looks
+    assert pipeline.stopped.sentences() == ()
+    keys = sorted(row["key"] for row in rows_of(lake, "latest"))
+    assert keys == ["new", "old", *(f"robot/{n}/pose" for n in range(3))]
+    again = table_of(lake, "latest").files()
+    assert not {file.path for file in mine} & {file.path for file in again}
+    assert len({file.partition["bucket"] for file in again}) == len(again)
+    version = table_of(lake, "latest").version
+    pipeline.fold(2000.0, all=True)
+    assert table_of(lake, "latest").version == version
+
+
+def test_latest_of_several_journals_is_made_again_of_all(tmp_path: Path) -> None:
+    lake, names = tmp_path / "lake", ("one", "two")
+    for name in names:
+        write(tmp_path / name, [Row(name, b"", 1), Row(f"gone/{name}", b"", 1)])
+        write(tmp_path / name, [Row(f"gone/{name}", kind=DELETE, at=50)])
+    config = LakeConfig(remember=1e10)
+    pipelines = [Pipeline(str(lake), str(tmp_path / name), Here(), config) for name in names]
+    for pipeline in pipelines:
+        pipeline.step()
+        pipeline.fold(1.0, all=True)
+    theirs(lake, "latest").optimize.z_order(["key"])
+    pipelines[0].fold(2.0, all=True)
+    for name in names:
+        write(tmp_path / name, [Row(f"gone/{name}", b"late", 10)])
+    for pipeline in pipelines:
+        pipeline.step()
+        pipeline.fold(3.0, all=True)
+    assert sorted(row["key"] for row in rows_of(lake, "latest")) == ["one", "two"]
+
+
+def test_a_ledger_whose_state_others_dropped_stops_and_says_what_to_do(tmp_path: Path) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    numbered = [Row("a", b"", n, sn=n, source=b"\x01") for n in (1, 2, 5, 6)]
+    write(journal, numbered[:3], 1)
+    pipeline = Pipeline(str(lake), str(journal), Here(), CONFIG)
+    pipeline.step()
+    pipeline.fold(1.0, all=True)
+    before = table_of(lake, "gaps").version
+    missing = [row["missing"] for row in rows_of(lake, "gaps")]
+    theirs(lake, "gaps").optimize.z_order(["key"])
+    theirs(lake, "gaps").delete("missing = 0")
+    write(journal, numbered[3:], 1)
+    pipeline.step()
+    pipeline.fold(2.0, all=True)
+    (sentence,) = pipeline.stopped.sentences()
+    assert "table 'gaps' has stopped" in sentence
+    assert f"RESTORE TABLE gaps TO VERSION AS OF {before}`" in sentence
+    theirs(lake, "gaps").restore(before)
+    pipeline.fold(1000.0, all=True)
+    assert pipeline.stopped.sentences() == ()
+    assert [row["missing"] for row in rows_of(lake, "gaps")] == missing == [2]

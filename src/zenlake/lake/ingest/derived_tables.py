@@ -8,24 +8,35 @@ it is for every journal.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, final
 
 import pyarrow.compute as pc
 
+from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake.ingest.gaps import GapsTask
 from zenlake.lake.ingest.latest_overlay import Marks, marks_of, tail_files
-from zenlake.lake.ingest.latest_tasks import MOST_BYTES, Bucket, MergeTask, NewestTask, ScratchFile
+from zenlake.lake.ingest.latest_tasks import (
+    MOST_BYTES,
+    Bucket,
+    MergeTask,
+    NewestTask,
+    ScratchFile,
+    ShownTask,
+)
 from zenlake.lake.ingest.schedule import RewriteSchedule
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.model.config import LakeConfig
 from zenlake.lake.model.sample_rows import GAPS, LATEST
-from zenlake.lake.table.data_files import DataFile, read_table
+from zenlake.lake.table.data_files import DataFile, is_ours, read_table
 from zenlake.lake.table.delta import CommitConflict, Table
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["GapsTable", "LatestTable", "missing_in"]
+
+log = logging.getLogger("zenlake.lake")
 
 LATEST_SHARE: Final = 0.5
 LATEST_SOONEST: Final = 30.0
@@ -71,9 +82,15 @@ class LatestTable(_DerivedTable):
         # Where a key belongs was decided when the table was made.
         self._buckets = int(self.table.described.split()[0])
         self._rewriting = RewriteSchedule(LATEST_SHARE, LATEST_SOONEST, LATEST_LATEST)
+        self._looked_at = -1
+        self._whole = True
 
     def due(self, now: float) -> bool:
-        """Whether enough came since."""
+        """Whether enough came since, or another program has written files of the table."""
+        if not self.table.place.remote:  # where a look costs nothing
+            self.table.refresh()
+        if not self._is_whole():
+            return True
         rows = sum(end - (start or 0) for start, end in self._missing().values())
         news = rows * self._bytes_a_row()
         return self._rewriting.due(now, news, self.table.totals().bytes)
@@ -83,6 +100,8 @@ class LatestTable(_DerivedTable):
         self.table.refresh()
         self._samples.refresh()
         missing = self._missing()
+        if not self._is_whole():
+            return self._make_again(now, missing)
         if not missing:
             return None
         marks = marks_of(self.table)
@@ -99,6 +118,57 @@ class LatestTable(_DerivedTable):
             {"kind": "append", "at": {**marks, **ends}},
             [files[one.had] for one in buckets if one.had is not None],
         )
+        for one in scratch:
+            self.table.place.remove_folder(one.folder)
+        self._rewriting.done(now)
+        return self.table.version
+
+    def _is_whole(self) -> bool:
+        """Return True if each bucket has one file, with the deletions in its footer."""
+        if self._looked_at != self.table.version:
+            files = self.table.files()
+            buckets = {str(file.partition["bucket"]) for file in files}
+            self._whole = len(buckets) == len(files) and all(is_ours(f.path) for f in files)
+            self._looked_at = self.table.version
+        return self._whole
+
+    def _make_again(self, now: float, missing: Mapping[int, tuple[int | None, int]]) -> int:
+        """Write every bucket anew, of the rows that are there and all that `samples` has.
+
+        Another program has merged or deleted rows, and dropped what the footers remembered of
+        deletions. Rows that `samples` has no more stay as they are.
+        """
+        log.warning(
+            "another program has written files of the table 'latest'; it is made again from samples"
+        )
+        version, old = self.table.version, self.table.files()
+        moved = {self._application(p): span for p, span in missing.items()}
+        marks = {**marks_of(self.table), **{app: end for app, (_, end) in moved.items()}}
+        by_journal: dict[str, dict[int, tuple[int, int]]] = {}
+        for app, end in marks.items():
+            journal, _, partition = app.rpartition("/")
+            by_journal.setdefault(journal, {})[int(partition)] = (0, end)
+        shown = ShownTask(self._lake.uri, tuple(file.path for file in old), self._buckets)
+        works = [
+            NewestTask(
+                lake=self._lake.uri,
+                paths=tuple(file.path for file in group),
+                journal=journal,
+                ranges=ranges,
+                buckets=self._buckets,
+                remember=self._config.remember,
+            )
+            for group in _grouped(self._samples.files())
+            for journal, ranges in by_journal.items()
+        ]
+        # What is there comes first: of equal rows those of `samples` stay.
+        results = [*self._tasks.run([shown], "latest"), *self._tasks.run(works, "newest again")]
+        scratch = [part.scratch for part in results if part.scratch is not None]
+        buckets = self._merged_from(scratch, {})
+        self.table.append(
+            [one.file for one in buckets], moved, {"kind": "append", "at": marks}, old,
+            version=version,
+        )  # fmt: skip
         for one in scratch:
             self.table.place.remove_folder(one.folder)
         self._rewriting.done(now)
@@ -135,16 +205,14 @@ class LatestTable(_DerivedTable):
         results = self._tasks.run(works, "newest of each key")
         buckets = [one for part in results for one in part.buckets]
         scratch = [part.scratch for part in results if part.scratch is not None]
-        if scratch:
-            touched = {bucket for one in scratch for bucket in one.buckets}
-            if -1 in touched:
-                touched = set(range(self._buckets))
-            buckets += self._merged(sorted(touched), had, scratch)
-        return buckets, scratch
+        return [*buckets, *self._merged_from(scratch, had)], scratch
 
-    def _merged(
-        self, touched: list[int], had: Mapping[int, str], scratch: list[ScratchFile]
-    ) -> list[Bucket]:
+    def _merged_from(self, scratch: list[ScratchFile], had: Mapping[int, str]) -> list[Bucket]:
+        if not scratch:
+            return []
+        touched = sorted({bucket for one in scratch for bucket in one.buckets})
+        if -1 in touched:
+            touched = list(range(self._buckets))
         lanes = min(len(touched), self._tasks.parallel)
         items = [
             MergeTask(
@@ -199,6 +267,8 @@ class GapsTable(_DerivedTable):
             self._rewriting.done(now)
             return None
         mine = [f for f in self.table.files() if f.partition["journal"] == self._journal.id]
+        if len(mine) > 1 or not all(is_ours(file.path) for file in mine):
+            raise LocalError(self._without_state())
         (file,) = self._tasks.run(
             [
                 GapsTask(
@@ -221,6 +291,16 @@ class GapsTable(_DerivedTable):
         self.table.append([file], moved, note, mine)
         self._rewriting.done(now)
         return self.table.version
+
+    def _without_state(self) -> str:
+        """What to do when another program has merged or deleted rows of the ledger."""
+        before = self.table.last_noted("append")
+        back = "" if before is None else f"`RESTORE TABLE gaps TO VERSION AS OF {before}`, or "
+        return (
+            "another program has written files of the table 'gaps', and dropped the state of the "
+            f"ledger in their footers; go back with {back}move the folder gaps away: the ledger "
+            "begins again with what the journal still holds"
+        )
 
     def _missing(self) -> dict[int, tuple[int | None, int, int]]:
         """By partition: how far the ledger is, where the journal begins, and where it ends."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.lake.ingest import latest
-from zenlake.lake.table.data_files import DataFile, open_file, read_notes, write_file
+from zenlake.lake.table.data_files import DataFile, open_file, read_notes, read_table, write_file
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "NewestResult",
     "NewestTask",
     "ScratchFile",
+    "ShownTask",
     "memory_of",
     "newest_note",
 ]
@@ -137,11 +138,7 @@ class NewestTask:
         return rows if pc.all(wanted).as_py() else rows.filter(wanted)
 
     def _sorted(self, place: LakeLocation, state: pa.Table) -> NewestResult:
-        numbers = latest.buckets_of(state, self.buckets)
-        parts = {
-            int(bucket): state.filter(pa.array(numbers == bucket))
-            for bucket in np.unique(numbers).tolist()
-        }
+        parts = _by_bucket(state, self.buckets)
         if self.merge is None:
             return NewestResult(scratch=_write_scratch(place, parts))
         wild = parts.pop(-1, None)
@@ -154,6 +151,25 @@ class NewestTask:
             file = _merge_bucket(place, bucket, had, states, self.remember)
             done.append(Bucket(bucket, file, had))
         return NewestResult(tuple(done))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTask:
+    """Files of `latest`, whoever wrote them, whose rows go into buckets again."""
+
+    lake: str
+    paths: tuple[str, ...]
+    buckets: int
+
+    def run(self) -> NewestResult:
+        """Write the rows for the tasks that merge."""
+        place = LakeLocation(self.lake) / "latest"
+        names = latest.MERGED.names
+        rows = [read_table(place, path, latest.MERGED, names) for path in self.paths]
+        state = latest.merged(rows)
+        if not state.num_rows:
+            return NewestResult()
+        return NewestResult(scratch=_write_scratch(place, _by_bucket(state, self.buckets)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +246,14 @@ class _State:
     def newest(self) -> pa.Table | None:
         rows = latest.merged(self._held) if self._held else None
         return rows if rows is not None and rows.num_rows else None
+
+
+def _by_bucket(state: pa.Table, buckets: int) -> dict[int, pa.Table]:
+    numbers = latest.buckets_of(state, buckets)
+    return {
+        int(bucket): state.filter(pa.array(numbers == bucket))
+        for bucket in np.unique(numbers).tolist()
+    }
 
 
 def _write_scratch(place: LakeLocation, parts: Mapping[int, pa.Table]) -> ScratchFile:

@@ -10,6 +10,7 @@ all of them alike.
 from __future__ import annotations
 
 import io
+import re
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ __all__ = [
     "WILD",
     "DataFile",
     "DataFileReader",
+    "is_ours",
     "open_file",
     "read_checkpoint",
     "read_notes",
@@ -45,6 +47,10 @@ GROUP_BYTES: Final = 32 * 1024 * 1024
 WILD: Final = b"zenlake.wild"
 """Where the footer notes whether keys have wildcards: those sort anywhere, so that statistics do
 not tell which keys they mean."""
+
+
+_OURS: Final = re.compile(r"(?:.*/)?[0-9a-f]{32}\.parquet")
+"""The names of attempts. Delta's connector, delta-rs and others call their files `part-…`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,11 @@ class DataFile:
     def of(cls, plain: Mapping[str, Any]) -> DataFile:
         """What `plain` wrote."""
         return cls(**plain)
+
+
+def is_ours(path: str) -> bool:
+    """Return True if a file was written by a lake, so that its footer has all notes."""
+    return _OURS.fullmatch(path) is not None
 
 
 def write_partitioned(

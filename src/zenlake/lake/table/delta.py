@@ -380,6 +380,15 @@ class Table:
 
     def last_note(self, kind: str) -> dict[str, Any] | None:
         """What the newest commit of this kind noted, as far back as the log goes."""
+        found = self._noted(kind)
+        return None if found is None else found[1]
+
+    def last_noted(self, kind: str) -> int | None:
+        """The newest version that one of our commits of this kind made."""
+        found = self._noted(kind)
+        return None if found is None else found[0]
+
+    def _noted(self, kind: str) -> tuple[int, dict[str, Any]] | None:
         # Not by `history`, which reads all of the log: it is nearly always the newest or the next.
         for version in range(self.version, -1, -1):
             lines = self._page(version)
@@ -389,7 +398,7 @@ class Table:
                 if b'"commitInfo"' in line:
                     note = json.loads(line).get("commitInfo", {}).get(NOTE)
                     if isinstance(note, dict) and note.get("kind") == kind:
-                        return note
+                        return version, note
         return None
 
     def _page(self, version: int) -> list[bytes] | None:
