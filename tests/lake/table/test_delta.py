@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
 from zenlake.lake.table.data_files import DataFile, write_file, write_partitioned
 from zenlake.lake.table.delta import CommitConflict, Table
@@ -194,3 +195,31 @@ def test_what_is_written_anew_as_a_whole_takes_the_place_of_the_version_it_was_m
     with pytest.raises(CommitConflict, match="at version 2, not at 1"):
         table.replace(again, table.schema, {}, {"kind": "rewrite"}, planned)
     assert keys_of(tmp_path) == ["y"]
+
+
+@pytest.mark.parametrize("act", ["compact", "z_order"])
+def test_an_optimize_of_others_that_is_under_way_notices_that_files_were_merged(
+    tmp_path: Path, act: str
+) -> None:
+    table = made(tmp_path)
+    table.append([file(table, "a", ["x"]), file(table, "b", ["y"])], {})
+    stale = DeltaTable(str(tmp_path / "t"))
+    table.rewrite([file(table, "ab", ["x", "y"])], table.files(), False)
+    with pytest.raises(CommitFailedError):
+        stale.optimize.compact() if act == "compact" else stale.optimize.z_order(["key"])
+    assert keys_of(tmp_path) == ["x", "y"]
+
+
+def test_an_append_goes_behind_a_change_of_properties_and_not_of_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, other = made(tmp_path), made(tmp_path)
+    with monkeypatch.context() as patch:
+        before_the_commit(patch, lambda: other.remember(1e6))
+        table.append([file(table, "a", ["x"])], {"j/0": (None, 1)})
+    with monkeypatch.context() as patch:
+        before_the_commit(patch, lambda: other.grow({"more": pa.int64()}))
+        with pytest.raises(CommitConflict, match="other columns now"):
+            table.append([file(table, "b", ["y"])], {"j/0": (1, 2)})
+    assert keys_of(tmp_path) == ["x"]
+    assert table.committed("j/0") == 1

@@ -17,6 +17,7 @@ import json
 import os
 import re
 import time
+import uuid
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ from zenlake.lake.table.location import LakeLocation
 __all__ = ["LOG", "MADE", "CommitConflict", "CorruptTable", "Table", "Totals", "VersionTooOld"]
 
 REWRITES: Final = "zenlake/rewrites"
+TOUCHED: Final = "zenlake.touched"
+"""The property that changes when files are merged."""
 MADE: Final = "zenlake/made"
 """Moves when a table was made again from `samples`."""
 NOTE: Final = "zenlake"
@@ -59,7 +62,7 @@ SHORTEST: Final = 3600.0
 """Seconds that the log remembers versions and files that were replaced, if nothing is said."""
 
 MOST_RACES: Final = 16
-"""Times that a commit which removes files tries again behind commits that left these files."""
+"""Times that a commit tries again behind others that left all as it needs it."""
 
 
 def _remembering(seconds: float) -> dict[str, str]:
@@ -460,8 +463,30 @@ class Table:
         self._commit(files, removed, moved, note, True, rewrites, version)
 
     def rewrite(self, files: Sequence[DataFile], removed: Sequence[DataFile], change: bool) -> None:
-        """Put files in the place of others; `change` says whether the rows differ."""
+        """Put files in the place of others; `change` says whether the rows differ.
+
+        Where they do not, delta-rs lets an `OPTIMIZE` that is under way remove the same files, and
+        the rows are there twice. A change of properties it does notice: one before the commit, for
+        those that began earlier, and one after it, for those that begin between the two.
+        """
+        if not change:
+            self._touch()
         self._commit(files, removed, {}, {"kind": "rewrite"}, change)
+        if not change:
+            self._touch()
+
+    def _touch(self) -> None:
+        """Make whatever is under way in the table look again."""
+        for _ in range(MOST_RACES):
+            self.refresh()
+            try:
+                self._table.alter.set_table_properties(
+                    {TOUCHED: uuid.uuid4().hex}, raise_if_not_exists=False
+                )
+            except CommitFailedError:
+                continue  # somebody else's change of properties does the same
+            break
+        self.refresh()
 
     def replace(
         self,
@@ -531,9 +556,13 @@ class Table:
         rewrites: int | None = None,
         version: int | None = None,
     ) -> None:
-        for left in reversed(range(MOST_RACES if removed else 1)):
+        columns: pa.Schema | None = None
+        for left in reversed(range(MOST_RACES)):
             self.refresh()
             self._demand(moved, removed, rewrites, version)
+            if columns is not None and self.schema != columns:
+                raise CommitConflict(f"table '{self.name}' has other columns now")
+            columns = self.schema
             now = int(time.time() * 1000)
             actions = self._added(files, change)
             transactions = {app: end for app, (_, end) in moved.items()}
