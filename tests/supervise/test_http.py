@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.supervise.test_status_messages import status
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, until
 from zenlake.http.connections import Connections
 from zenlake.http.request_head import RequestHead
 from zenlake.http.request_parser import RequestParser
@@ -77,26 +77,49 @@ def test_a_page_is_fetched(server: StatusServer) -> None:
     assert fetch("127.0.0.1", server.port, "/nothing")[0] == 404
 
 
-def test_connections_that_say_nothing_are_few_and_end() -> None:
-    server = StatusServer("127.0.0.1", 0, PAGES, Connections(replace(LIMITS, head_seconds=0.5)))
-    silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(CONNECTIONS + 5)]
+def is_well(server: StatusServer) -> bool:
     try:
-        for link in silent:
-            link.settimeout(SECONDS)
-            said = b"".join(iter(partial(link.recv, 1 << 16), b""))
-            assert not said or said.startswith(b"HTTP/1.1 503 "), "it was closed"
-    finally:
-        for link in silent:
+        return fetch("127.0.0.1", server.port, "/health", SECONDS)[0] == 200
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def silent(count: int, head_seconds: float) -> Iterator[tuple[StatusServer, list[socket.socket]]]:
+    """A server, and clients that connect to it and say nothing."""
+    limits = replace(LIMITS, head_seconds=head_seconds)
+    server = StatusServer("127.0.0.1", 0, PAGES, Connections(limits))
+    with ExitStack() as held:
+        held.callback(server.close)
+        place = ("127.0.0.1", server.port)
+        links = [
+            held.enter_context(socket.create_connection(place, timeout=SECONDS))
+            for _ in range(count)
+        ]
+        yield server, links
+
+
+def told(link: socket.socket) -> bytes:
+    return b"".join(iter(partial(link.recv, 1 << 16), b""))
+
+
+def test_connections_that_say_nothing_are_few() -> None:
+    more = CONNECTIONS + 5
+    with silent(more, SECONDS) as (server, links):
+        connections = server.connections
+        until(lambda: connections.places.taken + connections.refused["address"] == more)
+        assert connections.places.taken == connections.places.most_of_one < CONNECTIONS
+        for link in links[connections.places.taken :]:
+            assert told(link).startswith(b"HTTP/1.1 503 ")
+        for link in links:
             link.close()
-    assert server.connections.refused["address"] >= 1
-    deadline = time.monotonic() + SECONDS
-    while True:
-        try:
-            assert fetch("127.0.0.1", server.port, "/health")[0] == 200
-            break
-        except (OSError, ValueError):
-            assert time.monotonic() < deadline
-    server.close()
+        until(lambda: is_well(server))
+
+
+def test_connections_that_say_nothing_end() -> None:
+    with silent(3, 0.5) as (server, links):
+        assert [told(link) for link in links] == [b""] * 3
+        until(lambda: is_well(server))
 
 
 def test_a_taken_port_is_an_error(server: StatusServer) -> None:
