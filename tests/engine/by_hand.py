@@ -10,9 +10,12 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
+
+import pytest
 
 from tests.api.sessions import config
 from zenlake.engine.loop import EventLoop
@@ -250,12 +253,12 @@ class Client:
             self.link.on_data(framed(message))
         self.loop.settle()
 
-    def open(self) -> None:
-        """Open the session."""
+    def open(self, lease: int = 60_000) -> None:
+        """Open the session; `lease`: its milliseconds."""
         self.say(InitSyn(version=9, whatami=2, zid=self.zid, qos=True, patch=1))
         [ack] = self.link.batches()
         assert isinstance(ack, InitAck)
-        self.say(OpenSyn(lease=60_000, initial_sn=0, cookie=ack.cookie))
+        self.say(OpenSyn(lease=lease, initial_sn=0, cookie=ack.cookie))
         self.link.batches()
 
     def frame(self, *messages: Any) -> Frame:
@@ -281,10 +284,34 @@ def framed(message: Message) -> bytes:
     return len(batch).to_bytes(2, "little") + batch
 
 
-def started(**settings: str) -> tuple[Runtime, HandLoop]:
+class HandTime:
+    """The module `time`, of which the monotonic clock is that of a loop."""
+
+    def __init__(self, loop: HandLoop) -> None:
+        self._loop = loop
+
+    def monotonic(self) -> float:
+        return self._loop.schedule.now
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+
+def timed(monkeypatch: pytest.MonkeyPatch) -> HandLoop:
+    """A loop of whose time nodes are from now on: between two calls of `advance` none passes."""
+    loop = HandLoop()
+    hand = HandTime(loop)
+    for name in ("assembly", "runtime"):
+        monkeypatch.setattr(f"zenlake.engine.{name}.time", hand)
+    for name in ("locked", "pump", "timer"):
+        monkeypatch.setattr(f"zenlake.engine.{name}.monotonic", hand.monotonic)
+    return loop
+
+
+def started(loop: HandLoop | None = None, **settings: str) -> tuple[Runtime, HandLoop]:
     """A node that listens nowhere and connects nowhere, on a loop that is turned by hand."""
     keys = {"mode": '"router"', "scouting__gossip__enabled": "false", **settings}
-    loop = HandLoop()
+    loop = loop or HandLoop()
     runtime = Runtime(loop, config(**keys))
     for step in (runtime._listen, runtime._begin):
         with loop.as_loop(), _finished(step()):

@@ -17,6 +17,7 @@ import pytest
 import zenlake
 from bench.storm.hostile import Hostile
 from tests.api.sessions import config, connected, joined, listening, until_matched, where
+from tests.engine.by_hand import Client, MemoryLink, started, timed
 from tests.ports import free_port
 from tests.waiting import SECONDS, until
 from zenlake import CongestionControl, SampleKind
@@ -24,7 +25,7 @@ from zenlake.engine.loop import shared_loop
 from zenlake.engine.pump import Pump
 from zenlake.node.sessions.neighbour import Neighbour
 from zenlake.routing.face import Face
-from zenlake.wire import Interest
+from zenlake.wire import Interest, KeepAlive
 
 Pair = tuple[zenlake.Session, zenlake.Session]
 
@@ -179,14 +180,23 @@ def test_the_end_of_a_questions_time_comes_though_nothing_else_happens() -> None
         queryable.undeclare()
 
 
-def test_an_idle_link_outlives_its_lease() -> None:
-    # Long enough for a busy machine to send a word in time, of which there are four in a lease.
-    with joined(transport__link__tx__lease="1500") as (here, there):
-        over = threading.Event()
-        for session in (here, there):
-            session.info.declare_transport_events_listener(lambda event: over.set())
-        assert not over.wait(3.5)
-        assert len(here.info.transports()) == len(there.info.transports()) == 1
+def test_an_idle_link_outlives_its_lease_and_a_silent_one_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runtime, loop = started(timed(monkeypatch), transport__link__tx__lease="1500")
+    client = Client(runtime, loop, MemoryLink(), b"\x11")
+    client.open(lease=1500)
+    said = []
+    for _ in range(14):  # 3.5 leases
+        loop.advance(1.5 / 4)
+        said.append(client.link.batches())
+        client.say(KeepAlive())
+    assert said == [[]] + [[KeepAlive()]] * 13, "in the first quarter it had opened the session"
+    assert len(runtime.neighbours()) == 1
+    loop.advance(1.375)
+    assert len(runtime.neighbours()) == 1
+    loop.advance(0.125)
+    assert runtime.neighbours() == []
 
 
 # ------------------------------------------------------------------------------------------- ends

@@ -14,9 +14,10 @@ pytestmark = pytest.mark.interop
 
 #: A lease so long that only the end of the link can tell of a death in time.
 PATIENT: Plain = {"transport__link__tx__lease": 600_000}
-#: A lease so short that its end can be waited for.
-BRIEF: Plain = {"transport__link__tx__lease": 1000}
-LEASE = 1.0
+#: A lease so short that its end can be waited for, and so long that a node on a busy machine has
+#: said a word before it.
+LEASE = 3.0
+BRIEF: Plain = {"transport__link__tx__lease": round(1000 * LEASE)}
 
 dying = pytest.mark.parametrize("package", [OURS, THEIRS], ids=["ours", "theirs"])
 
@@ -38,7 +39,7 @@ def test_links_without_traffic_outlive_their_leases(elsewhere: Process) -> None:
             peer.watch_neighbours("n")
             assert peer.take("n")[0]["kind"] == "PUT"
         pairs.append((ours, theirs))
-    assert pairs[0][0].quiet("n", 3.5 * LEASE)
+    assert pairs[0][0].quiet("n", 1.5 * LEASE)
     for ours, theirs in pairs:
         assert ours.heard_by("n") == 0
         assert theirs.heard_by("n") == 0
@@ -94,13 +95,13 @@ def test_a_frozen_node_is_given_up_when_its_lease_ends_and_taken_back(
 
 
 def test_a_stall_of_ours_is_not_held_against_those_who_spoke_meanwhile(theirs: Peer) -> None:
-    place = listen(theirs, transport__link__tx__lease=500)
+    place = listen(theirs, **BRIEF)
     with Process(OURS) as process:
         zid = connect(process.node(), place, "client", **PATIENT)
         theirs.watch_neighbours("n")
         assert theirs.take("n") == [{"kind": "PUT", "zid": zid}]
         process.freeze()
-        assert theirs.quiet("n", 1.2)
+        assert theirs.quiet("n", 1.3 * LEASE)
         process.thaw()
         process.node().publisher("p", "stalled/p")
         theirs.subscribe("s", "stalled/*")

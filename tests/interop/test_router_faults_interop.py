@@ -28,7 +28,7 @@ class House:
     def __init__(self, stack: ExitStack, elsewhere: Process) -> None:
         process = stack.enter_context(Process(OURS))
         self.router = process.node()
-        self.place = listen(self.router, "router", transport__link__tx__lease=2000)
+        self.place = listen(self.router, "router")
         self._memory = psutil.Process(process.running.pid).memory_info
         self.near, self.far = (elsewhere.node(f"honest {next(numbers)}") for _ in range(2))
         for client in (self.near, self.far):
@@ -72,7 +72,7 @@ def test_a_client_that_stops_reading_loses_what_is_dropped_and_then_its_session(
 ) -> None:
     with Process(THEIRS) as process:
         lazy = process.node()
-        connect(lazy, house.place, "client", transport__link__tx__lease=1000)
+        connect(lazy, house.place, "client", transport__link__tx__lease=4000)
         lazy.subscribe("s", "load/*")
         house.far.subscribe("load", "load/*")
         house.near.publisher("load", "load/p")
