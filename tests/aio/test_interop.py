@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.aio.sessions import BLOCK, alone, matched, run
 from tests.api.sessions import config, connecting_to
+from tests.ports import free_port
 from tests.waiting import holding
 from zenlake import aio
 
@@ -20,9 +20,7 @@ eclipse: Any = pytest.importorskip("zenoh")
 
 @pytest.fixture
 def endpoint() -> str:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"tcp/127.0.0.1:{free.getsockname()[1]}"
+    return f"tcp/127.0.0.1:{free_port()}"
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def device(both: Bridged) -> Iterator[xrce.Session]:
 def asked(program: zenlake.Session, selector: str) -> dict[str, bytes]:
     return {
         str(reply.ok.key_expr): reply.ok.payload.to_bytes()
-        for reply in program.get(selector, timeout=5)
+        for reply in program.get(selector, timeout=SECONDS)
         if reply.ok is not None
     }
 
@@ -459,7 +459,7 @@ def test_frag(device: xrce.Session, program: zenlake.Session, both: Bridged) -> 
     samples = device.subscriber("/frag/y")
     wanted(both, program, "frag/y")
     program.put("frag/y", large, congestion_control=zenlake.CongestionControl.BLOCK)
-    assert samples.recv(20) == ("frag/y", large)
+    assert samples.recv(SECONDS) == ("frag/y", large)
 
 
 def test_space(both: Bridged, program: zenlake.Session) -> None:
@@ -497,12 +497,14 @@ def test_pid(both: Bridged, device: xrce.Session) -> None:
 
 
 def test_lease(both: Bridged) -> None:
-    with xrce.open(both.udp, lease=0.3) as short, xrce.open(both.udp, lease=0) as endless:
-        sessions = both.running.broker.members
-        assert sessions[short.pid].session.peer_lease == 3
+    sessions = both.running.broker.members
+    with xrce.open(both.udp, lease=0) as endless, xrce.open(both.udp, lease=60.5) as long:
         assert sessions[endless.pid].session.peer_lease == 0
-        short._inner._link.close()  # it falls silent
-        until(lambda: short.pid not in both.running.broker.members)
+        assert sessions[long.pid].session.peer_lease == 605
+        with xrce.open(both.udp, lease=0.3) as short:
+            short._inner._link.close()  # it falls silent
+            until(lambda: short.pid not in sessions)
+        assert long.pid in sessions
         assert endless.ping() > 0
 
 

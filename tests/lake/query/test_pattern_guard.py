@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
+from tests.steps import steps
 from zenlake.lake.query.pattern_guard import demand_like, demand_pattern, why_not
 
 ENDLESS = [
@@ -76,6 +75,6 @@ def test_like_may_have_three_runs_before_its_last_text() -> None:
     ],
 )
 def test_reading_a_pattern_takes_no_long_time_itself(pattern: str) -> None:
-    began = time.process_time()
+    # The dearest of these takes 94,000.
+    assert steps(why_not, pattern) < 1_000_000
     assert why_not(pattern)
-    assert time.process_time() - began < 5.0
