@@ -9,6 +9,7 @@ import pytest
 
 import zenlake
 from tests.api.sessions import config
+from tests.waiting import SECONDS
 
 ENTITIES: dict[str, Callable[[zenlake.Session], Any]] = {
     "subscriber": lambda session: session.declare_subscriber("a/**"),
@@ -42,7 +43,7 @@ def test_an_exception_leaves_the_block_of_what_nothing_else_holds(name: str) -> 
 def test_an_exception_leaves_the_block_of_a_question() -> None:
     with zenlake.open(config()) as session:
         asked = session.declare_queryable("a")
-        replies = session.get("a", timeout=5)
+        replies = session.get("a", timeout=SECONDS)
         with pytest.raises(Interruption), asked.recv():
             raise Interruption
         assert list(replies) == []

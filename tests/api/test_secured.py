@@ -11,6 +11,7 @@ import pytest
 import zenlake
 from tests.links.authority import Authority
 from tests.ports import free_port
+from tests.waiting import SECONDS
 
 COUNT, SIZE = 400, 60_000
 
@@ -39,7 +40,7 @@ def test_who_publishes_faster_than_the_link_waits_and_loses_nothing(
 
     def slow(sample: zenlake.Sample) -> None:
         nonlocal heard
-        first.wait(20)  # until the publisher has filled everything in between
+        first.wait(SECONDS)  # until the publisher has filled everything in between
         heard += 1
         if heard == COUNT:
             all_of_it.set()
@@ -53,4 +54,4 @@ def test_who_publishes_faster_than_the_link_waits_and_loses_nothing(
             threading.Timer(0.3, first.set).start()
             for _ in range(COUNT):
                 publisher.put(bytes(SIZE))
-            assert all_of_it.wait(30), heard
+            assert all_of_it.wait(SECONDS), heard

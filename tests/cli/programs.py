@@ -15,11 +15,10 @@ from typing import Self
 from typer.testing import CliRunner
 
 from tests.ports import free_port
+from tests.waiting import SECONDS
 from zenlake.cli.app import application
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 30.0
-
 # A test run may itself have been started deaf to interruptions, which its children inherit.
 HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 COMMAND = HEARING + "from zenlake.cli.app import main; main()"

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tests.waiting import SECONDS
 from zenlake.cli import patience
 from zenlake.cli.patience import ERASE, WaitNotice
 
@@ -29,7 +30,7 @@ def test_a_terminal_shows_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(patience, "LONG", 0.0)
     with WaitNotice("measuring") as waiting:
-        assert terminal.written.wait(10)
+        assert terminal.written.wait(SECONDS)
         waiting.clear()
     assert terminal.getvalue() == f"{ERASE}measuring … 0 s{ERASE}"
 

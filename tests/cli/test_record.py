@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import zenoh
 
-from tests.cli.programs import SECONDS, command, endpoint, run, run_alone
+from tests.cli.programs import command, endpoint, run, run_alone
+from tests.waiting import SECONDS
 from zenlake.journal import Journal
 
 

@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.api.sessions import listening, where
-from tests.cli.programs import COMMAND, SECONDS
+from tests.cli.programs import COMMAND
 from tests.lake.journals import write
 from tests.lake.rowsof import Row
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 
 def test_keys_step_go_on_round_and_round_and_end_a_replay(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_keys_step_go_on_round_and_round_and_end_a_replay(tmp_path: Path) -> Non
 
         listening_in = threading.Thread(target=listen, daemon=True)
         listening_in.start()
-        until(lambda: b"paused" in told and b"0 samples" in told, seconds=SECONDS)
+        until(lambda: b"paused" in told and b"0 samples" in told)
         os.write(ours, b"ss")
         until(lambda: len(heard) == 2)
         os.write(ours, b" ")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.cli.stop_signal import StopSignal
 
 #: Waits and is interrupted; a second signal comes at the first step of that, then at the second, …
@@ -50,7 +50,7 @@ def test_a_second_signal_at_any_step_of_the_first_blocks_nothing() -> None:
 def test_whoever_waits_is_woken() -> None:
     stop = StopSignal()
     woken: list[bool] = []
-    waiting = [threading.Thread(target=lambda: woken.append(stop.wait(30))) for _ in range(3)]
+    waiting = [threading.Thread(target=lambda: woken.append(stop.wait(SECONDS))) for _ in range(3)]
     for one in waiting:
         one.start()
     assert not stop.wait(0.001)

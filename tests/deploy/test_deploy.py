@@ -20,7 +20,7 @@ import yaml
 from tests.cli.programs import command, endpoint
 from tests.cli.test_up import Up
 from tests.installed import installed, which
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.admin.document import render as of_nodes
 from zenlake.cli.app import application
 from zenlake.supervise.openmetrics import render as of_services
@@ -138,7 +138,8 @@ def expressions() -> list[str]:
 def asked(port: int, expression: str) -> list[dict[str, Any]]:
     """What Prometheus answers to an expression; raises for one that it does not understand."""
     query = urllib.parse.urlencode({"query": expression})
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query?{query}", timeout=10) as one:
+    url = f"http://127.0.0.1:{port}/api/v1/query?{query}"
+    with urllib.request.urlopen(url, timeout=SECONDS) as one:
         result: list[dict[str, Any]] = json.load(one)["data"]["result"]
     return result
 
@@ -175,7 +176,7 @@ def test_prometheus_reads_the_metrics_and_answers_the_dashboard(tmp_path: Path) 
             silent = {one for one in expressions() if not asked(port, one)}
         finally:
             server.terminate()
-            server.wait(20)
+            server.wait(SECONDS)
     # There is nothing of a lake that does not run, nor of drops where there were none; alerts are
     # conditions that do not hold, and a disk that hardly fills has no day on which it is full.
     excused = re.compile(

@@ -32,7 +32,7 @@ from typer.testing import CliRunner
 
 from tests.checkout import base_system, checkout
 from tests.cli.programs import Program, endpoint
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.cli.app import application
 from zenlake.config import ConfigWarning
 from zenlake.journal import Journal
@@ -126,7 +126,7 @@ def follow(page: Path, language: str, folder: Path) -> None:
             told = invoke(command, folder)
             if command.startswith("zenlake put") and any(RECORDS_ALL in each for each in beside):
                 until(lambda: recorded(folder) > before, "a put was not recorded")  # noqa: B023
-            deadline = time.monotonic() + READ_AGAIN_SECONDS
+            deadline = time.monotonic() + SECONDS
             while READS.match(command) and not matches(expected, told):
                 if time.monotonic() > deadline:
                     break
@@ -140,7 +140,6 @@ def follow(page: Path, language: str, folder: Path) -> None:
 
 #: What these print depends on programs beside them, which may need a moment for the command before.
 READS = re.compile(r"(?:\./)?zenlake (?:diff|get|journal|ledger|ls|status|tree|xrce pull)\b")
-READ_AGAIN_SECONDS = 20.0
 
 
 RECORDS_ALL = "zenlake record -k '**'"

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.engine.asker_lanes import AskerLanes
-
-PATIENCE = 10.0
 
 
 @pytest.fixture
@@ -26,12 +24,12 @@ def test_one_question_is_answered_while_another_asker_has_many(lanes: AskerLanes
     go = threading.Event()
 
     def wait() -> None:
-        go.wait(PATIENCE)
+        go.wait(SECONDS)
 
     assert all(lanes.submit("many", wait) for _ in range(5))
     done = threading.Event()
     assert lanes.submit("one", done.set)
-    assert done.wait(PATIENCE)
+    assert done.wait(SECONDS)
     assert not go.is_set()
     go.set()
 
@@ -44,19 +42,19 @@ def test_askers_take_turns() -> None:
 
     def first() -> None:
         begun.set()
-        go.wait(PATIENCE)
+        go.wait(SECONDS)
 
     def tell(name: str) -> None:
         told.append(name)
         done.release()
 
     lanes.submit("a", first)
-    assert begun.wait(PATIENCE)
+    assert begun.wait(SECONDS)
     asked = ("a", "a", "a", "b", "b", "c")
     for name in asked:
         lanes.submit(name, lambda name=name: tell(name))  # type: ignore[misc]
     go.set()
-    assert all(done.acquire(timeout=PATIENCE) for _ in asked)
+    assert all(done.acquire(timeout=SECONDS) for _ in asked)
     lanes.close()
     assert told == ["a", "b", "c", "a", "b", "a"]
 
@@ -68,20 +66,20 @@ def test_nineteen_who_ask_once_wait_for_two_turns_of_one_who_asks_much_at_most()
 
     def first() -> None:
         begun.set()
-        go.wait(PATIENCE)
+        go.wait(SECONDS)
 
     def tell(name: str) -> None:
         told.append(name)
         done.release()
 
     lanes.submit("greedy", first)
-    assert begun.wait(PATIENCE)
+    assert begun.wait(SECONDS)
     others = [f"asker {number}" for number in range(19)]
     asked = ["greedy"] * 100 + others
     for name in asked:
         assert lanes.submit(name, lambda name=name: tell(name))  # type: ignore[misc]
     go.set()
-    assert all(done.acquire(timeout=PATIENCE) for _ in asked)
+    assert all(done.acquire(timeout=SECONDS) for _ in asked)
     lanes.close()
     assert sorted(set(told[:20])) == sorted(["greedy", *others])
     assert told[20:] == ["greedy"] * 99
@@ -93,13 +91,13 @@ def test_too_many_questions_are_refused_and_counted(lanes: AskerLanes) -> None:
 
     def wait() -> None:
         begun.release()
-        go.wait(PATIENCE)
+        go.wait(SECONDS)
 
     lanes.submit("many", wait)
-    assert begun.acquire(timeout=PATIENCE)
+    assert begun.acquire(timeout=SECONDS)
     assert [lanes.submit("many", wait) for _ in range(6)] == [True] * 5 + [False]
     lanes.submit("another", wait)
-    assert begun.acquire(timeout=PATIENCE)
+    assert begun.acquire(timeout=SECONDS)
     assert [lanes.submit(n, wait) for n in range(4)] == [True] * 3 + [False]
     assert (lanes.waiting, lanes.refused) == (8, 2)
     go.set()
@@ -110,7 +108,7 @@ def test_an_asker_that_holds_its_share_up_delays_nobody_else() -> None:
     held, done = threading.Event(), threading.Semaphore(0)
 
     def slow() -> None:
-        held.wait(PATIENCE)
+        held.wait(SECONDS)
         done.release()
 
     for _ in range(6):
@@ -118,11 +116,11 @@ def test_an_asker_that_holds_its_share_up_delays_nobody_else() -> None:
     answered = [threading.Event(), threading.Event()]
     for event in answered:
         assert lanes.submit("other", event.set)
-    assert all(event.wait(PATIENCE) for event in answered)
+    assert all(event.wait(SECONDS) for event in answered)
     assert not done.acquire(blocking=False)
     held.set()
     for _ in range(6):
-        assert done.acquire(timeout=PATIENCE)
+        assert done.acquire(timeout=SECONDS)
     lanes.close()
 
 
@@ -133,11 +131,11 @@ def test_work_that_comes_at_once_is_done_at_once_by_as_many_threads_as_there_may
         done = threading.Semaphore(0)
 
         def meet(together: threading.Barrier = together, done: threading.Semaphore = done) -> None:
-            together.wait(PATIENCE)  # breaks if one of the three is not begun
+            together.wait(SECONDS)  # breaks if one of the three is not begun
             done.release()
 
         assert all(lanes.submit("a", meet) for _ in range(3))
-        assert all(done.acquire(timeout=PATIENCE) for _ in range(3))
+        assert all(done.acquire(timeout=SECONDS) for _ in range(3))
     lanes.close()
 
 
@@ -148,17 +146,17 @@ def test_nothing_is_begun_after_the_end() -> None:
 
     def slow() -> None:
         begun.set()
-        held.wait(PATIENCE)
+        held.wait(SECONDS)
 
     lanes.submit("a", slow)
-    assert begun.wait(PATIENCE)
+    assert begun.wait(SECONDS)
     lanes.submit("a", lambda: late.append("a"))
     lanes.submit("b", lambda: late.append("b"))
     closing = threading.Thread(target=lanes.close)
     closing.start()
     until(lambda: not lanes.submit("c", lambda: late.append("c")), "it is closed")
     held.set()
-    closing.join(PATIENCE)
+    closing.join(SECONDS)
     assert late == []
 
 
@@ -171,7 +169,7 @@ def test_work_that_fails_is_told_and_costs_no_thread(caplog: pytest.LogCaptureFi
     assert lanes.submit("a", fail)
     done = threading.Event()
     assert lanes.submit("b", done.set)
-    assert done.wait(PATIENCE)
+    assert done.wait(SECONDS)
     lanes.close()
     assert "work for a failed" in caplog.text
     assert "torn" in caplog.text

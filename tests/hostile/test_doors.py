@@ -22,7 +22,7 @@ import pytest
 import zenlake
 from tests.api.sessions import connected, listening, where
 from tests.hostile.doors import EclipseDoor, Mcp, Native, OldDevice, Rest, Sockets
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.config import Config
 from zenlake.keys.parameters import Parameters
 from zenlake.keys.readable import ReadableKeys
@@ -627,7 +627,7 @@ class Try:
         heard = threading.Event()
         with self.world.router.declare_subscriber(f"settled/{number}", lambda _: heard.set()):
             self.world.root.put(f"settled/{number}", b"")
-            assert heard.wait(60)
+            assert heard.wait(SECONDS)
 
     def learn_who_listens(self) -> bool:
         root = self.world.root

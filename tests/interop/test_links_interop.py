@@ -12,7 +12,7 @@ import zenoh
 
 from tests.links.authority import DAY, Authority, Certificate
 from tests.ports import free_port
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.config import Config
 from zenlake.engine.runtime import Runtime
 from zenlake.errors import LinkError
@@ -24,7 +24,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::zenlake.config.problem.ConfigWarning"),
 ]
 
-PATIENCE = 20.0
 PAYLOAD = bytes(range(256)) * 1000
 Settings = dict[str, object]
 
@@ -82,8 +81,8 @@ def talk(session: zenoh.Session, runtime: Runtime) -> None:
     until(lambda: _matches(publisher))
     mine.put(PAYLOAD)
     publisher.put(PAYLOAD)
-    assert arrived.wait(PATIENCE)
-    assert heard.some.wait(PATIENCE)
+    assert arrived.wait(SECONDS)
+    assert heard.some.wait(SECONDS)
     assert got == [PAYLOAD]
     assert heard.payloads == [PAYLOAD]
     subscriber.undeclare()  # type: ignore[no-untyped-call]

@@ -12,7 +12,7 @@ import pytest
 
 import zenlake
 from tests.journal.recording import recording, until_heard, until_rows
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake import Timestamp
 from zenlake.errors import JournalError
 from zenlake.journal.disk.files import File, LocalFiles
@@ -26,7 +26,7 @@ FAR = Timestamp.parse_rfc3339("2100-01-01T00:00:00Z/1234")
 
 
 def latest(session: Any, key: str) -> list[bytes]:
-    return [bytes(reply.ok.payload) for reply in session.get(key, timeout=5) if reply.ok]
+    return [bytes(reply.ok.payload) for reply in session.get(key, timeout=SECONDS) if reply.ok]
 
 
 def test_a_time_of_the_year_2100_does_not_stay_the_latest_and_is_counted(tmp_path: Path) -> None:

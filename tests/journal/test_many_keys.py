@@ -20,7 +20,7 @@ import pytest
 import zenlake
 from tests.api.sessions import config, connecting_to
 from tests.cli.programs import command, endpoint
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -57,7 +57,7 @@ def test_a_router_and_a_recorder_stay_within_bounds_whatever_keys_come(
         )
 
         def rows() -> int:
-            for reply in session.get("@journal/j/watermark", timeout=60):
+            for reply in session.get("@journal/j/watermark", timeout=SECONDS):
                 if reply.ok is not None:
                     return int(sum(json.loads(reply.ok.payload.to_bytes())["offsets"]))
             return 0
@@ -66,10 +66,10 @@ def test_a_router_and_a_recorder_stay_within_bounds_whatever_keys_come(
             return lambda: rows() >= wanted
 
         def value(number: int) -> list[bytes]:
-            replies = session.get(f"many/{number % 1000}/{number}/x", timeout=60)
+            replies = session.get(f"many/{number % 1000}/{number}/x", timeout=SECONDS)
             return [one.ok.payload.to_bytes() for one in replies if one.ok is not None]
 
-        until(lambda: list(session.get("@journal/j/watermark", timeout=1)), "no recorder")
+        until(lambda: list(session.get("@journal/j/watermark", timeout=SECONDS)), "no recorder")
         step = count // STEPS
         sizes = [(resident(router), resident(recorder))]
         for number in range(count):

@@ -9,7 +9,7 @@ import zenlake
 from tests.api.sessions import connected, listening
 from tests.journal.heard import Row, batch_of
 from tests.journal.recording import recording, until_heard, until_rows
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import JournalLocked, LocalError
 from zenlake.ext import (
     AdvancedPublisher,
@@ -67,7 +67,7 @@ def test_a_schema_that_is_no_text_comes_back_as_it_was(tmp_path: Path) -> None:
         other.put("r/a", b"one", encoding=zenlake.Encoding.from_wire(4000, b"\xff" * 255))
         until_rows(recorder, 1)
         for selector in ("r/a", "r/*"):
-            (reply,) = other.get(selector, timeout=20)
+            (reply,) = other.get(selector, timeout=SECONDS)
             assert reply.ok is not None
             assert (reply.ok.encoding.id, reply.ok.encoding.schema) == (
                 4000,
@@ -244,7 +244,7 @@ def test_the_past_comes_in_the_order_of_time_with_its_sources_and_within_a_limit
             until_rows(recorder, 3)
 
         def past(more: str = "") -> list[zenlake.Sample]:
-            found = other.get(f"r/**?_time=[now(-1h)..]{more}", timeout=20)
+            found = other.get(f"r/**?_time=[now(-1h)..]{more}", timeout=SECONDS)
             return [reply.ok for reply in found if reply.ok]
 
         samples = past()
@@ -259,10 +259,10 @@ def test_the_past_comes_in_the_order_of_time_with_its_sources_and_within_a_limit
             assert found["r/c"].timestamp == samples[2].timestamp
         assert [one.payload.to_string() for one in past(";_limit=2")] == ["early", "late"]
         assert past(";_limit=0") == []
-        (first,) = other.get("r/**?_limit=1", timeout=20)
+        (first,) = other.get("r/**?_limit=1", timeout=SECONDS)
         assert first.ok is not None
         assert first.ok.payload.to_string() == "early"
-        (refused,) = other.get("r/**?_limit=many", timeout=20)
+        (refused,) = other.get("r/**?_limit=many", timeout=SECONDS)
         assert refused.err is not None
 
 
@@ -271,7 +271,7 @@ def test_a_recorder_may_be_told_to_answer_nothing(tmp_path: Path) -> None:
         probe(other, "r/a")
         other.put("r/a", b"x")
         until_rows(recorder, 1)
-        assert list(other.get("r/**", timeout=0.5)) == []
+        assert list(other.get("r/**", timeout=SECONDS)) == []
 
 
 def test_a_range_of_time_that_does_not_parse_is_answered_with_an_error(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.waiting import SECONDS
 from zenlake.keys.keyexpr import KeyExpr
 from zenlake.node.sample import Sample
 
@@ -65,12 +66,12 @@ def test_threads_that_look_at_once_see_the_same(impatient: None) -> None:
     begin = threading.Barrier(4)
 
     def look() -> None:
-        begin.wait(10)
+        begin.wait(SECONDS)
         seen.extend(one.content() for one in samples)
 
     threads = [threading.Thread(target=look, daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(SECONDS)
     assert seen == [b"payload"] * 8000

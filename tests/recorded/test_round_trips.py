@@ -21,6 +21,7 @@ import zenlake
 from tests.api.sessions import connected, listening, until_matched
 from tests.journal.ingest.test_columns import greeted
 from tests.lake.journals import Here
+from tests.waiting import SECONDS
 from zenlake.clock import Hlc, ZenohId
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.disk.files import LocalFiles
@@ -310,7 +311,7 @@ def test_replies_are_the_samples_that_were_recorded(
             tabled(place)
         bus.reply = partial(reply_from_tables if lake else reply_from_journal, place)
         for asker in (bus.here, bus.there):
-            replies = [reply.ok for reply in asker.get("**?_time=[..]", timeout=20)]
+            replies = [reply.ok for reply in asker.get("**?_time=[..]", timeout=SECONDS)]
             found = [of_sample(sample) for sample in replies if sample is not None]
             assert {one.key: one.body for one in found} == {
                 key: one.body for key, one in wanted.items()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.programs import command, endpoint
 from tests.remote import node
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -68,7 +68,7 @@ def test_every_call_of_zenoh_ts_works_with_an_eclipse_client_beside_it() -> None
             done = node.run(Path(__file__).with_name("every_call.mjs"), url)
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
             assert "every call answered" in done.stdout
-            assert finished.wait(10)
+            assert finished.wait(SECONDS)
             clients = "@/*/router/status/plugins/remote_api/clients/**"
             until(lambda: not list(eclipse.get(clients)), "the router forgets the client")
             held.clear()

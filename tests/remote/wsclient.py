@@ -21,6 +21,7 @@ from wsproto.events import (
     TextMessage,
 )
 
+from tests.waiting import SECONDS
 from zenlake.remote.messages import FROM_CLIENT, FROM_SERVER, RemoteMessage, decode, encode
 
 
@@ -31,7 +32,7 @@ class Refused(Exception):
 class WebSocket:
     def __init__(self, url: str, headers: dict[str, str] | None = None, **names: Any) -> None:
         host, _, port = url.removeprefix("ws://").rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=20)
+        self.socket = socket.create_connection((host, int(port)), timeout=SECONDS)
         self._ws = wsproto.WSConnection(wsproto.ConnectionType.CLIENT)
         named = names.get("host", f"{host}:{port}")
         extra = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
@@ -115,7 +116,7 @@ class AttentiveWebSocket(WebSocket):
             super()._send(event)
 
     def _next(self) -> Event:
-        return super()._next() if self._reader is None else self._received.get(timeout=20)
+        return super()._next() if self._reader is None else self._received.get(timeout=SECONDS)
 
     def _read(self) -> None:
         while True:

@@ -17,7 +17,7 @@ from tests.api.sessions import connected, listening, where
 from tests.cli.programs import run, run_alone
 from tests.journal.recording import until_rows
 from tests.lake.journals import Here
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import LocalError
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
@@ -181,7 +181,9 @@ def test_it_pauses_steps_seeks_and_changes_its_speed_over_the_bus(tmp_path: Path
             running.start()
 
             def tell(command: str) -> dict[str, Any]:
-                for reply in here.client.get("ghost/@replay/control", payload=command, timeout=30):
+                for reply in here.client.get(
+                    "ghost/@replay/control", payload=command, timeout=SECONDS
+                ):
                     told: Any = reply.ok if reply.ok is not None else reply.err
                     found: dict[str, Any] = json.loads(told.payload.to_bytes())
                     return found
@@ -189,7 +191,9 @@ def test_it_pauses_steps_seeks_and_changes_its_speed_over_the_bus(tmp_path: Path
 
             def status(holds: Callable[[dict[str, Any]], bool]) -> None:
                 def ask() -> bool:
-                    replies: list[Any] = list(here.client.get("ghost/@replay/status", timeout=30))
+                    replies: list[Any] = list(
+                        here.client.get("ghost/@replay/status", timeout=SECONDS)
+                    )
                     return bool(replies) and holds(json.loads(replies[0].ok.payload.to_bytes()))
 
                 until(ask)
@@ -209,7 +213,7 @@ def test_it_pauses_steps_seeks_and_changes_its_speed_over_the_bus(tmp_path: Path
             here.client.put("ghost/@replay/control", '{"do": "speed", "to": "max"}')
             status(lambda told: told["speed"] == "max")
             here.client.put("ghost/@replay/control", "resume")
-            running.join(60)
+            running.join(SECONDS)
             assert not running.is_alive()
             until(lambda: len(heard) == 3 + len(live))
             assert [one[:5] for one in without_prefix(heard)[3:]] == [one[:5] for one in live]

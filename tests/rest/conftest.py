@@ -10,6 +10,7 @@ import pytest
 
 import zenlake
 from tests.api.sessions import listening
+from tests.waiting import SECONDS
 from zenlake.rest import RestService
 
 
@@ -43,5 +44,5 @@ def bus() -> Iterator[zenlake.Session]:
 
 @pytest.fixture(scope="module")
 def web(bus: zenlake.Session) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as client:
+    with httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as client:
         yield client

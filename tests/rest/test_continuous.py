@@ -14,7 +14,7 @@ import pytest
 
 from tests.remote.wsclient import WebSocket
 from tests.rest.conftest import plugins, router, url_of
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.admin.reload import change
 from zenlake.agents.asking import Agent
 from zenlake.errors import LocalError
@@ -68,7 +68,7 @@ def test_they_reach_the_lake_of_the_folder_and_what_it_says_comes_back(tmp_path:
 
     with (
         router(plugins(lake=str(tmp_path))) as bus,
-        httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+        httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as web,
     ):
         refused = web.put("/@lake/views/busy", content=SQL)
         assert refused.status_code == 503
@@ -189,7 +189,7 @@ def test_a_user_needs_the_right_to_put_that_key(tmp_path: Path) -> None:
                 plugins(lake=str(tmp_path), tokens_file=str(tokens)),
                 access_control=json.dumps(rules),
             ) as bus,
-            httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+            httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as web,
         ):
             ada = {"authorization": "Bearer 0123456789abcdef"}
             bob = {"authorization": "Bearer fedcba9876543210"}
@@ -272,7 +272,7 @@ def test_rules_that_change_while_it_runs_are_obeyed_and_told_to_the_lake(tmp_pat
                 plugins(lake=str(tmp_path), tokens_file=str(tokens)),
                 access_control=without("secret/**"),
             ) as bus,
-            httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+            httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as web,
         ):
             web.headers["authorization"] = "Bearer 0123456789abcdef"
             until(lambda: "readable" in last("ada"), "the lake is told of its owners")

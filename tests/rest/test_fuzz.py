@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import zenlake
 from tests.remote.wsclient import WebSocket
 from tests.rest.conftest import plugins, router, url_of
+from tests.waiting import SECONDS
 from zenlake.http.few_lines import LINES
 from zenlake.rest.openapi import document
 
@@ -52,12 +53,12 @@ def test_what_the_description_allows_is_answered_as_it_says(quick: str, case: An
 @given(st.binary(max_size=200))
 def test_whatever_bytes_come_the_node_goes_on(bus: zenlake.Session, data: bytes) -> None:
     host, _, port = url_of(bus).removeprefix("http://").rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as link:
+    with socket.create_connection((host, int(port)), timeout=SECONDS) as link:
         link.sendall(b"GET /" + data + b" HTTP/1.1\r\nHost: localhost\r\nX: " + data + b"\r\n\r\n")
         link.shutdown(socket.SHUT_WR)
         while link.recv(1 << 16):
             pass
-    with httpx.Client(trust_env=False) as web:
+    with httpx.Client(timeout=SECONDS, trust_env=False) as web:
         assert web.get(f"{url_of(bus)}/health").status_code == 200
 
 
@@ -83,10 +84,10 @@ def test_who_hangs_up_before_the_answers_leaves_no_traceback(
     host, _, port = url_of(bus).removeprefix("http://").rpartition(":")
     good = b"GET /demo/** HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for _ in range(20):
-        with socket.create_connection((host, int(port)), timeout=10) as link:
+        with socket.create_connection((host, int(port)), timeout=SECONDS) as link:
             link.sendall(good * 5 + b"\x00 this is no HTTP\r\n\r\n")
             link.recv(1)
-    with httpx.Client(trust_env=False) as web:
+    with httpx.Client(timeout=SECONDS, trust_env=False) as web:
         assert web.get(f"{url_of(bus)}/health").status_code == 200
     lines = [one for one in caplog.records if one.name == "uvicorn.error"]
     assert not [one for one in lines if one.exc_info]

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.rest.conftest import plugins, router, url_of
+from tests.waiting import SECONDS
 from zenlake.rest.openapi import document
 from zenlake.rest.page_rights import ASSETS, PAGES
 from zenlake.rest.pages import Page
@@ -48,7 +49,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     }
     with (
         router(plugins(), **keys) as bus,
-        httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as client,
+        httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as client,
     ):
         yield client
 

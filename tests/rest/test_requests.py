@@ -14,7 +14,7 @@ import pytest
 import zenlake
 from tests.remote.wsclient import Refused, WebSocket
 from tests.rest.conftest import plugins, router, url_of
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.remote.messages import FROM_SERVER, decode
 
 
@@ -48,7 +48,7 @@ def test_samples_come_many_at_a_time_and_without_what_is_long(bus: zenlake.Sessi
             ("seen/short", b"x", 0),
         ]
         assert shown(bus, "/status/plugins/rest/clients/*")["subscribers"] == {"1": "seen/**"}
-        told = httpx.get(f"{url_of(bus)}/metrics", trust_env=False).text
+        told = httpx.get(f"{url_of(bus)}/metrics", timeout=SECONDS, trust_env=False).text
         assert re.search(r'zenoh_remote_clients{.*at="rest".*} 1\n', told)
         assert client.ask("UndeclareSubscriber", id=1).kind.name == "Ok"
     key = f"@/{bus.zid()}/router/status/plugins/rest/clients/*"
@@ -96,7 +96,7 @@ def test_a_socket_wants_a_token_where_http_does(tmp_path: Path) -> None:
         for wrong in ([], ["zenlake.bearer64.!"], ["zenlake.bearer64.AAAA", "zenlake"]):
             with pytest.raises(Refused, match="403"):
                 socket(bus, protocols=wrong)
-        assert httpx.get(f"{url_of(bus)}/@ws", trust_env=False).status_code == 401
+        assert httpx.get(f"{url_of(bus)}/@ws", timeout=SECONDS, trust_env=False).status_code == 401
         with socket(bus, protocols=[f"zenlake.bearer64.{written}", "zenlake"]) as client:
             assert client.ask("Ping").kind.name == "PingAck"
             with (

@@ -187,7 +187,7 @@ def recorded(folder: Path) -> Iterator[tuple[httpx.Client, Recorder]]:
     with (
         router(plugins()) as bus,
         Recorder(bus, options) as recorder,
-        httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+        httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as web,
     ):
         yield web, recorder
 
@@ -230,7 +230,7 @@ def test_events_go_on_after_the_last_by_the_journal_of_a_router_that_was_restart
 def test_a_reader_of_events_that_is_slow_is_told_what_it_missed() -> None:
     with (
         router(plugins(stream_queue=4)) as bus,
-        httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+        httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as web,
         web.stream("GET", "/big/**", headers=EVENTS) as stream,
     ):
         lines = stream.iter_lines()
@@ -251,14 +251,22 @@ def test_a_reader_of_events_that_is_slow_is_told_what_it_missed() -> None:
         assert json.loads(next(lines).removeprefix("data: "))["skipped"] > 0
 
 
-def test_limits_are_kept_and_told() -> None:
+def test_a_question_that_nobody_answers_ends_with_its_time() -> None:
+    hold: list[zenlake.Query] = []
     with (
-        router(
-            plugins(
-                max_body=10, max_rows=2, max_answer=10, max_streams=1, max_requests=1, timeout=3.0
-            )
-        ) as bus,
-        httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+        router(plugins(timeout=0.2)) as bus,
+        bus.declare_queryable("slow", hold.append),
+        httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as web,
+    ):
+        assert web.get("/slow").json()[0]["key"] == "ERROR"
+        hold.clear()
+
+
+def test_limits_are_kept_and_told() -> None:
+    limits = {"max_body": 10, "max_rows": 2, "max_answer": 10, "max_streams": 1, "max_requests": 1}
+    with (
+        router(plugins(**limits, timeout=SECONDS)) as bus,
+        httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as web,
     ):
         assert web.put("/demo/a", content=b"x" * 11).status_code == 413
         chunks = iter([b"x" * 6, b"x" * 6])
@@ -281,8 +289,6 @@ def test_limits_are_kept_and_told() -> None:
             assert refused.headers["retry-after"] == "1"
         hold: list[zenlake.Query] = []
         with bus.declare_queryable("slow", hold.append):
-            assert web.get("/slow").json()[0]["key"] == "ERROR"
-            hold.clear()
             answers: list[httpx.Response] = []
             slow = threading.Thread(target=lambda: answers.append(web.get("/slow")))
             slow.start()
@@ -300,7 +306,7 @@ def test_a_question_ends_when_who_asked_has_gone(bus: zenlake.Session, web: http
     place = url_of(bus).removeprefix("http://")
     host, _, port = place.rpartition(":")
     with bus.declare_queryable("gone/**", hold.append):
-        with socket.create_connection((host, int(port)), timeout=20) as client:
+        with socket.create_connection((host, int(port)), timeout=SECONDS) as client:
             client.sendall(f"GET /gone/a HTTP/1.1\r\nhost: {place}\r\n\r\n".encode())
             until(lambda: bool(hold))
         until(lambda: 'method="GET",code="499"}' in web.get("/metrics").text)
@@ -359,7 +365,7 @@ def test_an_origin_that_is_configured_may_ask(bus: zenlake.Session) -> None:
     origin = {"origin": "https://a.example"}
     with (
         router(plugins(cors_origins=["https://a.example"])) as other,
-        httpx.Client(base_url=url_of(other), timeout=20, trust_env=False) as web,
+        httpx.Client(base_url=url_of(other), timeout=SECONDS, trust_env=False) as web,
     ):
         answer = web.get("/demo/**", headers=origin)
         assert answer.headers["access-control-allow-origin"] == "https://a.example"
@@ -400,7 +406,7 @@ def test_strangers_are_asked_who_they_are(tmp_path: Path, caplog: pytest.LogCapt
     caplog.set_level("DEBUG")
     with (
         router(plugins(tokens_file=str(tokens), http_port="0.0.0.0:0"), **keys) as bus,
-        httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as web,
+        httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as web,
     ):
         unknown = web.get("/demo/a")
         assert unknown.status_code == 401
@@ -462,7 +468,8 @@ def test_an_open_address_without_users_is_refused() -> None:
         assert key.endswith("failure")
         assert "allow_anonymous" in str(why)
     with router(plugins(http_port="0.0.0.0:0", allow_anonymous=True)) as bus:
-        assert httpx.get(f"{url_of(bus)}/health", trust_env=False).status_code == 200
+        health = httpx.get(f"{url_of(bus)}/health", timeout=SECONDS, trust_env=False)
+        assert health.status_code == 200
 
 
 def test_tokens_that_are_short_or_open_to_everybody_are_refused(tmp_path: Path) -> None:
@@ -495,7 +502,9 @@ def test_another_port_is_obeyed_while_it_runs() -> None:
         service = bus.runtime.services["zenlake.rest"]
         assert isinstance(service, RestService)
         until(lambda: service.url not in ("", before))  # between the two it is nowhere
-        assert httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).status_code == 200
+        place = f"http://127.0.0.1:{port}"
+        health = httpx.get(f"{place}/health", timeout=SECONDS, trust_env=False)
+        assert health.status_code == 200
 
 
 def test_it_ends_with_streams_open() -> None:
@@ -504,7 +513,7 @@ def test_it_ends_with_streams_open() -> None:
 
         def read() -> None:
             try:
-                with web.stream("GET", "/demo/**", headers=EVENTS, timeout=30) as stream:
+                with web.stream("GET", "/demo/**", headers=EVENTS, timeout=SECONDS) as stream:
                     for _ in stream.iter_lines():
                         started.set()
             except httpx.HTTPError:

@@ -13,7 +13,7 @@ import pytest
 
 import zenlake
 from tests.rest.conftest import plugins, router, url_of
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.http.shares import Holding, Shares
 from zenlake.rest import streams
 from zenlake.rest.samples import Row
@@ -133,7 +133,7 @@ def test_streams_of_one_key_expression_share_a_subscriber_to_the_last(
     def first_value(lines: Iterator[str]) -> str:
         return next(line for line in lines if line.startswith("data:"))
 
-    with httpx.Client(base_url=url_of(bus), timeout=20, trust_env=False) as other:
+    with httpx.Client(base_url=url_of(bus), timeout=SECONDS, trust_env=False) as other:
         with web.stream("GET", "/shared/**", headers=EVENTS) as stays:
             lines = stays.iter_lines()
             assert next(lines) == ": zenlake"
@@ -161,10 +161,10 @@ def test_a_stream_ends_with_its_connection_though_another_request_came_behind_it
     with router(plugins()) as bus:
         key = f"@/{bus.zid()}/router/subscriber/behind/**"
         host, _, port = url_of(bus).removeprefix("http://").rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=20) as link:
+        with socket.create_connection((host, int(port)), timeout=SECONDS) as link:
             link.sendall(f"{asked}Accept: text/event-stream\r\n\r\n".encode())
             assert link.recv(1 << 16).startswith(b"HTTP/1.1 200")
             until(lambda: list(bus.get(key)))
             link.sendall(f"{asked}{behind}\r\n".encode())
             assert behind or link.recv(1 << 16)  # it goes on
-        until(lambda: not list(bus.get(key)), "the stream is over", 5)
+        until(lambda: not list(bus.get(key)), "the stream is over")

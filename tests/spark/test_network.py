@@ -13,6 +13,7 @@ import pytest
 import zenlake
 from tests.api.sessions import listening, where
 from tests.spark.rows import MIDNIGHT, row, write_journal
+from tests.waiting import SECONDS
 from zenlake.journal import Journal
 from zenlake.journal.serving.documents import Documents
 from zenlake.journal.serving.serve import JournalReplies
@@ -60,7 +61,7 @@ class Heard:
 
     def wait(self, count: int) -> list[tuple[str, bytes, str, str, bytes | None]]:
         with self._more:
-            assert self._more.wait_for(lambda: len(self.samples) >= count, 30), self.samples
+            assert self._more.wait_for(lambda: len(self.samples) >= count, SECONDS), self.samples
             return sorted(self.samples)
 
 

@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 
 import zenlake
 from tests.api.sessions import listening, where
+from tests.waiting import SECONDS
 from zenlake.errors import KeyExprError, LinkError, RemoteError
 from zenlake.spark.network import configuration
 from zenlake.spark.options import WRITE, OptionError, SourceOptions
@@ -96,7 +97,7 @@ def test_a_row_without_a_value_deletes(router: zenlake.Session) -> None:
 
 def test_rows_that_may_be_dropped_are_counted(router: zenlake.Session, tmp_path: Path) -> None:
     hold = threading.Event()
-    with router.declare_subscriber("a", lambda _: hold.wait(20)):
+    with router.declare_subscriber("a", lambda _: hold.wait(SECONDS)):
         lossy = sink(router, congestion="drop", onInvalid="drop", report=str(tmp_path / "r"))
         done = lossy.write(iter([batch(("a//", b""), (None, b""), ("a", b"x"))]))
         hold.set()

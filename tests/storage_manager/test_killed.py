@@ -13,7 +13,7 @@ from tests.api.sessions import config
 from tests.cli.programs import command, endpoint
 from tests.storage_manager.test_storages import manager, values
 from tests.volumes.opened import OPTIONS, PATIENT
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import ZError
 
 #: How many puts into each volume are acknowledged before the router is killed.
@@ -66,7 +66,7 @@ def _acknowledged_until_killed(at: str, kill: Callable[[], None], sure: Sure) ->
             for n in range(first, first + 10_000):
                 try:
                     client.put(f"{kind}/other", str(n))
-                    client.put_acknowledged(f"{kind}/{n}", str(n), timeout=10.0)
+                    client.put_acknowledged(f"{kind}/{n}", str(n), timeout=SECONDS)
                 except ZError:
                     return
                 sure[kind][f"{kind}/{n}"] = str(n)

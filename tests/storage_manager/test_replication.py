@@ -9,7 +9,7 @@ import zenlake
 from tests.api.sessions import config, connected, listening, where
 from tests.cli.programs import Program, command, endpoint
 from tests.storage_manager.test_storages import manager, memory, sqlite, values
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.replication.messages import Discovery, encode_query
 from zenlake.storage_manager import Storages
 
@@ -147,7 +147,7 @@ def test_a_router_that_is_killed_under_load_has_everything_when_it_is_back(tmp_p
             def others() -> list[int]:
                 return [
                     json.loads(reply.ok.payload.to_string())["keys"]
-                    for reply in left.get(shown, timeout=5.0)
+                    for reply in left.get(shown, timeout=SECONDS)
                     if reply.ok is not None
                 ]
 
@@ -192,7 +192,7 @@ def test_strangers_are_counted_and_harm_nobody() -> None:
         mark = storage(router)["fingerprint"]
         aligner = f"@zid/{router.zid()}/{mark}/aligner"
         for attachment in (None, b"", b"\xff" * 40, b"\5\0\0\0" + b"\xff" * 8):
-            (told,) = stranger.get(aligner, attachment=attachment, timeout=5.0)
+            (told,) = stranger.get(aligner, attachment=attachment, timeout=SECONDS)
             assert told.err is not None
             assert "error" in json.loads(told.err.payload.to_bytes())
         stranger.put(f"@-digest/abc/{mark}", b"no digest")

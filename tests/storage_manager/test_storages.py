@@ -300,8 +300,12 @@ def test_a_volume_of_another_package_is_found_by_its_entry_point(
 
 def test_values_older_than_their_time_to_live_are_not_answered() -> None:
     with listening(mode='"router"', plugins=manager(s=memory(ttl=0.2))) as session:
-        session.put("s/a", "1")
-        until(lambda: values(session, "s/a") == {"s/a": "1"})
+
+        def is_answered() -> bool:
+            session.put("s/a", "1")
+            return values(session, "s/a") == {"s/a": "1"}
+
+        until(is_answered)
         until(lambda: values(session, "s/a") == {})
 
 

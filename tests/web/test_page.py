@@ -232,7 +232,7 @@ def test_what_comes_over_the_socket_is_what_http_says(
 
     with bus.declare_queryable("both/err", refuse):
         for key, many in (("both/*", len(VALUES) + 1), (f"@/{bus.zid()}/router", 1)):
-            with httpx.Client(trust_env=False) as web:
+            with httpx.Client(timeout=SECONDS, trust_env=False) as web:
                 http = web.get(f"{url_of(bus)}/{key}").json()
             rows: Any = driver.driver.execute_async_script(GET, key)
             for one in (*http, *rows):

@@ -15,7 +15,7 @@ from tests.cli.programs import Program, endpoint
 from tests.cli.test_up import Up
 from tests.lake.journals import Here
 from tests.ports import free_port
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from tests.xrce_io.conftest import Bridged
 from tests.xrce_io.old_peers import ROOT, VERSIONS, script
 from zenlake import xrce
@@ -80,7 +80,7 @@ def test_a_client_of_2018_publishes_and_subscribes(broker: RunningBroker, versio
         code = PUBLISH.format(place=place, name="//from/2018", count=60)
         with script(version, code) as publisher:
             publisher.says("written")
-            assert [samples.recv(30) for _ in range(60)] == [
+            assert [samples.recv(SECONDS) for _ in range(60)] == [
                 ("from/2018", b"%d" % i) for i in range(60)
             ]
             samples.undeclare()

@@ -86,15 +86,15 @@ def test_the_same_awaitable(broker: RunningBroker) -> None:
 def test_a_fifth_of_all_datagrams_may_be_lost_each_way(broker: RunningBroker) -> None:
     udp, tcp = broker.locators()
     with Relay(udp, 0.2) as relay, xrce.open(tcp) as other:
-        with xrce.open(relay.place, timeout=20) as one:
+        with xrce.open(relay.place, timeout=SECONDS) as one:
             lights = other.subscriber("/x")
             publisher = one.publisher("/x")
             publisher.wait()
             for i in range(300):
                 publisher.put(b"%d" % i)
                 if i % 50 == 0:
-                    one.flushed(30)
-            one.flushed(30)
+                    one.flushed(SECONDS)
+            one.flushed(SECONDS)
             assert [lights.recv(SECONDS)[1] for _ in range(300)] == [b"%d" % i for i in range(300)]
         assert relay.lost > 5
 
@@ -139,13 +139,13 @@ def test_a_broker_that_starts_after_its_client_is_found() -> None:
     port = free_port(socket.SOCK_DGRAM)
     running = RunningBroker(BrokerOptions(b"brokerid"))
     with ThreadPoolExecutor(1) as program:
-        opening = program.submit(xrce.open, f"udp/127.0.0.1:{port}", timeout=20)
+        opening = program.submit(xrce.open, f"udp/127.0.0.1:{port}", timeout=SECONDS)
         # The port is nobody's: the system says so to whoever sends there.
         with pytest.raises(TimeoutError):
             opening.result(0.3)
         running.start([f"udp/127.0.0.1:{port}"])
         try:
-            with opening.result(20) as session:
+            with opening.result(SECONDS) as session:
                 assert session.ping() < 10
         finally:
             running.close()

@@ -300,7 +300,7 @@ def collect(sink: ColumnSink, rows: int) -> pa.Table:
 
     thread = threading.Thread(target=take, daemon=True)
     thread.start()
-    thread.join(30)
+    thread.join(SECONDS)
     assert not thread.is_alive(), f"{sum(map(len, batches))} of {rows} rows"
     return pa.Table.from_batches(batches)
 

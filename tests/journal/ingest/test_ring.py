@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.journal.recording import recording, until_heard
 from tests.journal.rows import rows, told
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.journal import Journal
 from zenlake.journal.ingest.ring import LATE, Ring
 from zenlake.journal.options import Around
@@ -92,7 +92,7 @@ def test_a_recorder_writes_only_what_lies_around_an_event(tmp_path: Path, level:
             values.put("10")
             until(lambda: ring.rows == 11)
         # It does not have all values, so it answers for none.
-        assert list(other.get("r/**", timeout=5)) == []
+        assert list(other.get("r/**", timeout=SECONDS)) == []
     found = [value for _, _, value in told(Journal.open(tmp_path / "j").scan())]
     assert found == ([str(n).encode() for n in range(11)] if level > 3 else [])
     assert recorder.report()["drops"] == ({} if level > 3 else {"around no event": 11})

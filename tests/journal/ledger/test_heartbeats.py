@@ -14,7 +14,7 @@ from tests.api.sessions import connected, listening
 from tests.journal.heard import Row, batch_of, beat
 from tests.journal.recording import recording, until_heard, until_rows
 from tests.journal.written import write_rows
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.clock import Timestamp
 from zenlake.ext import CacheConfig, MissDetectionConfig, declare_advanced_publisher
 from zenlake.journal import Journal
@@ -249,7 +249,7 @@ def test_who_waits_for_heartbeats_is_woken_by_one_and_by_the_end() -> None:
     inbox.push(said(PLACE, b"\x03\x00\x00\x00"))
     until(lambda: found == [3])
     inbox.close()
-    thread.join(10)
+    thread.join(SECONDS)
     assert not thread.is_alive()
 
 

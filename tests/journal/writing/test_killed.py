@@ -55,7 +55,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_after(tmp_path: pathlib.Pa
             assert time.monotonic() < deadline, "the writer writes nothing"
         promised = journal.watermark().offsets
         process.send_signal(signal.SIGKILL)
-        process.wait(20)
+        process.wait(SECONDS)
         process.stdout.close()
         with JournalWriter.open(home, segment_bytes=60_000) as writer:
             found = writer.watermark.offsets

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import ipc
 
 from tests.journal.rows import rows, told
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import JournalError, JournalGap, JournalLocked, LocalError
 from zenlake.journal import Journal, JournalWriter, Watermark
 
@@ -136,9 +136,9 @@ def test_followers_get_what_comes_until_the_journal_is_closed(home: str) -> None
             writer.append(0, rows(["a", "b"], start=start))
             if start % 10 == 0:
                 writer.flush()
-        assert enough.wait(20)
+        assert enough.wait(SECONDS)
         journal.close()
-        listener.join(20)
+        listener.join(SECONDS)
     assert [offset for offset, _, _ in got] == list(range(100))
     assert [value for _, _, value in got] == [str(i).encode() for i in range(100)]
 

@@ -25,7 +25,7 @@ from tests.lake.mortal import CONFIG as LAKE
 from tests.lake.mortal import Phase, lives, watching
 from tests.lake.opened_tables import note_opened_tables
 from tests.lake.rowsof import START, Row
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import LocalError
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.continuous.definitions import create_definition
@@ -123,7 +123,7 @@ def second(value: Any) -> float:
 
 
 def tokens(client: zenoh.Session) -> list[str]:
-    replies = client.liveliness().get("*/*", timeout=10)
+    replies = client.liveliness().get("*/*", timeout=SECONDS)
     return sorted(str(reply.ok.key_expr) for reply in replies if reply.ok is not None)
 
 
@@ -238,7 +238,7 @@ def test_what_views_and_alerts_find_is_published_kept_and_asked_for(
             until(lambda: len(world.rows("low")) == 3, "silence raised nothing", 120.0)
             last = max(world.rows("low"), key=lambda row: row["time"])
             assert (second(last["time"]), last["state"]) == (71.0, "raised")
-            (reply,) = client.get("@lake/alerts/*", timeout=10)
+            (reply,) = client.get("@lake/alerts/*", timeout=SECONDS)
             assert reply.ok is not None
             facts = json.loads(reply.ok.payload.to_bytes())
             assert (facts["state"], facts["raised"]) == ("running", 1)

@@ -12,7 +12,7 @@ import zenlake
 from tests.api.sessions import connected, listening
 from tests.journal.recording import until_heard, until_rows
 from tests.lake.journals import Here, rows_of
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.journal import Journal
 from zenlake.journal.options import Options
 from zenlake.journal.recorder import Recorder
@@ -55,7 +55,7 @@ class World:
 
     def ask(self, selector: str) -> dict[str, Told]:
         found: dict[str, Told] = {}
-        for reply in self.session.get(selector, timeout=30):
+        for reply in self.session.get(selector, timeout=SECONDS):
             assert reply.ok is not None, reply.err
             found[str(reply.ok.key_expr)] = told(reply.ok)
         return found

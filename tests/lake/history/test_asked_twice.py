@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.api.sessions import connected, listening, where
 from tests.lake.journals import Here, write
 from tests.lake.rowsof import START, Row
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import LocalError
 from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
@@ -74,7 +74,7 @@ def told(at: float) -> str:
 
 def asked(client: zenoh.Session, selector: str) -> list[tuple[str, Any]]:
     found = []
-    for reply in client.get(selector, timeout=30):
+    for reply in client.get(selector, timeout=SECONDS):
         assert reply.ok is not None, reply.err and reply.err.payload.to_string()
         text = reply.ok.payload.to_bytes()
         found.append((str(reply.ok.key_expr), json.loads(text) if text else None))
@@ -219,10 +219,10 @@ def test_hostile_questions_on_the_bus_are_refused(
     service.add(BusAnswers(service, session, ["**"]))
     try:
         declared(session, client)
-        (reply,) = client.get("@lake/sql", payload=question, timeout=30)
+        (reply,) = client.get("@lake/sql", payload=question, timeout=SECONDS)
         assert reply.err is not None
         assert named in json.loads(reply.err.payload.to_bytes())["error"]
-        (reply,) = client.get("@lake/sql?_sql=SELECT key FROM samples", timeout=30)
+        (reply,) = client.get("@lake/sql?_sql=SELECT key FROM samples", timeout=SECONDS)
         assert reply.ok is not None
         assert json.loads(reply.ok.payload.to_bytes()) == [{"key": "r/1/a"}]
     finally:

@@ -7,6 +7,7 @@ import pytest
 
 import zenlake
 from tests.api.sessions import connected, listening
+from tests.waiting import SECONDS
 from zenlake.clock import ZenohId
 from zenlake.errors import ZError
 from zenlake.journal.reading.wire_times import wire_times
@@ -52,7 +53,7 @@ def test_rows_come_as_they_were_published(remote: bool, start: int) -> None:
         lake.declare_queryable("robot/**", lambda query: reply(query, keys, start))
         asker = connected(lake) if remote else lake
         with asker:
-            samples = [one.ok for one in asker.get("robot/**?_time=[..]", timeout=20)]
+            samples = [one.ok for one in asker.get("robot/**?_time=[..]", timeout=SECONDS)]
     rows = {str(one.key_expr): one for one in samples if one is not None}
     assert (len(samples), len(rows)) == (2000, 2000)
     first, second, last = (rows[f"robot/{n}"] for n in (0, 1, 1999))
@@ -88,7 +89,7 @@ def test_rows_without_more_are_answered_by_a_node_elsewhere_too() -> None:
     with listening() as lake:
         lake.declare_queryable("robot/**", lambda query: reply(query, keys, plain=True))
         with connected(lake) as asker:
-            samples = [one.ok for one in asker.get("robot/**?_time=[..]", timeout=20)]
+            samples = [one.ok for one in asker.get("robot/**?_time=[..]", timeout=SECONDS)]
     rows = {str(one.key_expr): one for one in samples if one is not None}
     assert len(rows) == 500
     assert str(rows["robot/0"].encoding) == "application/json;pose"
@@ -110,6 +111,6 @@ def test_a_key_that_was_not_asked_for_is_refused() -> None:
 
     with listening() as lake:
         lake.declare_queryable("robot/**", answer)
-        assert [one for one in lake.get("robot/**", timeout=5) if one.ok is not None] == []
+        assert [one for one in lake.get("robot/**", timeout=SECONDS) if one.ok is not None] == []
     assert len(refused) == 1
     assert "other/1" in refused[0]

@@ -21,7 +21,7 @@ from tests.api.sessions import listening, where
 from tests.lake.journals import Here, rows_of, write
 from tests.lake.rowsof import Row
 from tests.routing.policies import access_control, applying, rule, subject
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.keys.readable import ReadableChoice, ReadableKeys
@@ -417,7 +417,7 @@ def test_a_question_that_is_planned_holds_no_lock_of_the_catalog(
 
     def resolved(session: SparkSession, plan: Any) -> Any:
         with ThreadPoolExecutor(1) as other:
-            free.append(other.submit(opened.catalog.lock.acquire, timeout=5.0).result())
+            free.append(other.submit(opened.catalog.lock.acquire, timeout=SECONDS).result())
         return frame_of_plan(session, plan)
 
     monkeypatch.setattr("zenlake.spark.jvm.frame_of_plan", resolved)
@@ -481,7 +481,7 @@ def test_row_access_on_the_bus_shows_the_rows_of_its_keys_alone(
             may = [everything[0], everything[1], everything[3]]
             assert ask("@lake/sql?_proof=true", ada) == may
             assert ask("@lake/sql/guests", bob) == may[1:]
-            assert list(bob.get("@lake/sql", payload="SELECT 1", timeout=20)) == []
+            assert list(bob.get("@lake/sql", payload="SELECT 1", timeout=SECONDS)) == []
             (counted,) = ada.get("@lake/sql?_sql=SELECT count(*) AS n FROM samples", timeout=200)
             assert counted.ok is not None
             assert json.loads(counted.ok.payload.to_bytes()) == [{"n": 15}]

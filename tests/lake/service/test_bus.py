@@ -410,7 +410,7 @@ def guarded(*rules: dict[str, object]) -> dict[str, object]:
 def told(session: zenoh.Session, selector: str, **more: Any) -> list[Any]:
     """What is replied: JSON, key and payload, or the error."""
     found: list[Any] = []
-    for reply in session.get(selector, timeout=30, **more):
+    for reply in session.get(selector, timeout=SECONDS, **more):
         if reply.ok is None:
             found.append(str(json.loads(reply.err.payload.to_bytes())["error"]))
         else:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import LocalError
 from zenlake.lake.service.local_server import LocalCaller, LocalServer
 from zenlake.lake_client import PAGE, ask
@@ -65,9 +65,9 @@ def test_who_goes_away_is_noticed(tmp_path: Path) -> None:
         server.handle("wait", answer)
         asked = ask(tmp_path, {"do": "wait"})
         assert asked is not None
-        assert here.wait(30)
+        assert here.wait(SECONDS)
         asked.close()
-        assert seen.wait(30)
+        assert seen.wait(SECONDS)
     finally:
         server.close()
 
