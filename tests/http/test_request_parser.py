@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zenlake.http.limits import DRAINED_BYTES, HttpLimits
@@ -192,7 +192,14 @@ def test_short_chunks_are_read() -> None:
     assert events(CHUNKED + b"1\r\nx\r\n" * 5000 + b"0\r\n\r\n")[1] == b"x" * 5000
 
 
-@given(st.lists(st.binary(max_size=60), max_size=30))
+PIECES = [
+    *(b"GET / HTTP/1.1\r\n", HOST.encode(), b"X: ", b"y" * 50, b"\r\n", b"\r\n\r\n", CHUNKED),
+    *(b"Content-Length: 9\r\n", b"3\r\nabc\r\n", b"0\r\n", b"3;", TWO),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=60), max_size=30))
+@example([CHUNKED, b"3;" + b"y" * 50, b"y" * 50, b"\r\nabc\r\n0\r\n", b"X: " + b"y" * 50])
 def test_no_bytes_make_it_keep_more_than_a_head(pieces: list[bytes]) -> None:
     parser = RequestParser(LIMITS)
     try:

@@ -114,6 +114,7 @@ def carried(sent: list[tuple[bool, Push]], stamps: dict[str, Timestamp]) -> dict
     for reliable, push in sent:
         if push.body.timestamp is None:
             push.body.timestamp = stamps[push.suffix]
+            assert push.body.timestamp.id == CLOCK
         found[push.suffix] = Carried(push.suffix, push.qos, reliable, write(push.body))
     return found
 

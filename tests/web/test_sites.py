@@ -167,6 +167,7 @@ def test_a_page_of_another_site_or_port_asks_no_queryable(
         driver.open(f"{url}/asked/typed")
         driver.until(lambda: asked.keys, "it was asked")
         assert set(asked.keys) == {"asked/typed"}
+        assert asked.heard == []
 
 
 REMOTE = """<script>
