@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.programs import COMMAND, ROOT, command, endpoint, run_alone
+from tests.waiting import SECONDS
 from zenlake.cli.ending import ended_well
 from zenlake.journal import JournalWriter
 
@@ -168,7 +169,7 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(pipe: subprocess.Popen[s
     assert "put a: 0" in pipe.stdout.readline()
     pipe.stdout.close()
     assert pipe.stderr.read() == ""
-    assert pipe.wait(30) == 141
+    assert pipe.wait(SECONDS) == 141
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ import pytest
 
 import zenlake
 from tests.cli.programs import COMMAND, HEARING, ROOT, Program, command, endpoint, run, run_alone
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.supervise.status_server import fetch
 
 PUT = (
@@ -202,7 +202,7 @@ def test_without_a_lake_it_records_and_answers_and_leaves_nothing_behind(tmp_pat
         assert (tmp_path / "data" / "journal" / "journal.json").is_file()
         family = up.family()
         assert program.interrupt(signal.SIGTERM) == 0
-    psutil.wait_procs(family, timeout=10)
+    psutil.wait_procs(family, timeout=SECONDS)
     assert [one for one in family if one.is_running()] == []
 
 
@@ -259,7 +259,7 @@ def test_a_router_that_hangs_is_killed_when_it_is_to_stop(
         program.process.send_signal(signal.SIGTERM)
         until(lambda: program.process.poll() is not None)
         assert program.ends() == 0
-    psutil.wait_procs(family, timeout=10)
+    psutil.wait_procs(family, timeout=SECONDS)
     assert [one for one in family if one.is_running()] == []
     assert any("the router was killed" in line for line in program.lines)
 
@@ -287,7 +287,7 @@ def test_on_a_terminal_it_is_a_screen_and_ctrl_c_ends_it(tmp_path: Path) -> None
             while more := os.read(ours, 4096):
                 shown += more
         os.close(ours)
-        assert program.wait(30) == 130
+        assert program.wait(SECONDS) == 130
     assert "everything is kept in data" in shown.decode("utf-8", "replace")
 
 
@@ -335,7 +335,7 @@ def test_when_it_is_killed_its_programs_end_too(tmp_path: Path) -> None:
         assert family
         program.process.kill()
         program.process.wait()
-        _, alive = psutil.wait_procs(family, timeout=20)
+        _, alive = psutil.wait_procs(family, timeout=SECONDS)
     assert alive == []
 
 

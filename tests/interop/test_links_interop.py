@@ -172,7 +172,7 @@ def refusal(where: str, said: Settings) -> str:
                 "mode": "client",
                 "connect/endpoints": [where],
                 "connect/timeout_ms": 0,
-                "transport/unicast/open_timeout": 5000,
+                "transport/unicast/open_timeout": round(1000 * SECONDS),
                 **said,
             }
         )

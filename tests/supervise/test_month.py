@@ -20,6 +20,7 @@ import pytest
 
 from tests.cli.programs import command, endpoint
 from tests.supervise.month import Cable, Publisher, files_in, full, small_disk
+from tests.waiting import SECONDS
 from zenlake.supervise.status_server import fetch
 
 MINUTES = float(os.environ.get("ZENLAKE_MINUTES", "0"))
@@ -175,7 +176,7 @@ def test_nothing_is_lost_and_nobody_is_needed_whatever_is_killed(tmp_path: Path)
             assert status["journal"]["size"] < BUDGET * 2
         family = psutil.Process(up.process.pid).children(recursive=True)
         assert up.interrupt() == 130
-    _, alive = psutil.wait_procs(family, timeout=20)
+    _, alive = psutil.wait_procs(family, timeout=SECONDS)
     assert alive == []
     print(json.dumps({"rounds": rounds, "said": said, "memory": memory, "files": files}))
     if not own:

@@ -69,7 +69,7 @@ class Browser:
             time.sleep(0.01)
         return time.monotonic() - began
 
-    def shows(self, text: str, seconds: float = 20.0) -> float:
+    def shows(self, text: str, seconds: float = SECONDS) -> float:
         return self.until(lambda: text in self.text(), f"'{text}' was not shown", seconds)
 
     def enter(self, token: str) -> None:

@@ -21,7 +21,7 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.cli.programs import endpoint
 from tests.cli.test_up import Up, got, put, rows
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from tests.web.browser import Browser, start
 
 pytestmark = [
@@ -131,7 +131,7 @@ def test_what_an_eclipse_client_puts_is_in_tables_on_the_page_and_there_after_a_
         family = up.family()
         assert len(family) >= 3
         assert program.interrupt() == 130
-    psutil.wait_procs(family, timeout=10)
+    psutil.wait_procs(family, timeout=SECONDS)
     assert [one for one in family if one.is_running()] == []
 
 

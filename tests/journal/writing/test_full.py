@@ -9,7 +9,7 @@ import pytest
 
 from tests.journal.forgetful_disk import DirectDisk, Disk
 from tests.journal.rows import rows, told
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import JournalError, JournalFull
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.writing.log import Log, LogLimits
@@ -27,7 +27,7 @@ def test_rows_wait_until_there_is_room_and_none_is_lost() -> None:
     disk = Disk()
     writer = writer_on(disk, "block", queue_bytes=1000)
     writer.append(0, rows(["a"] * 3))
-    writer.flush(20)
+    writer.flush(SECONDS)
     disk.capacity = sum(len(inode.seen) for inode in disk.names.values()) + 500
     for start in range(3, 9, 3):
         writer.append(0, rows(["a"] * 3, start=start))
@@ -40,7 +40,7 @@ def test_rows_wait_until_there_is_room_and_none_is_lost() -> None:
         writer.append(0, many, timeout=0.05)
     assert told(Journal(disk, "disk").scan())[:3] == [(i, "a", str(i).encode()) for i in range(3)]
     disk.capacity = None
-    writer.flush(20)
+    writer.flush(SECONDS)
     assert not writer.stats.full
     writer.close()
     found = told(Journal(disk, "disk").scan())
@@ -56,7 +56,7 @@ def test_a_disk_without_free_inodes_takes_no_new_segment_and_loses_no_row() -> N
         "disk", files=disk, fsync="1ms", on_full="block", segment_bytes=2000
     )
     writer.append(0, rows(["a"] * 3))
-    writer.flush(20)
+    writer.flush(SECONDS)
     disk.suffering["create"] = errno.ENOSPC
     start = 3
     while not writer.stats.full:  # until the segment is over
@@ -64,7 +64,7 @@ def test_a_disk_without_free_inodes_takes_no_new_segment_and_loses_no_row() -> N
         start += 3
         until(lambda: writer.stats.full or not writer.stats.queued_bytes)
     disk.suffering.clear()
-    writer.flush(20)
+    writer.flush(SECONDS)
     assert not writer.stats.full
     writer.close()
     found = told(Journal(disk, "disk").scan())
@@ -84,7 +84,7 @@ def test_rows_are_dropped_and_counted_until_there_is_room(kind: type[Disk], capa
     assert dropped > 0
     disk.capacity = None
     writer.append(0, rows(["b"], start=1000))
-    writer.flush(20)
+    writer.flush(SECONDS)
     assert not writer.stats.full
     writer.close()
     found = told(Journal(disk, "disk").scan())
@@ -146,11 +146,11 @@ def test_after_a_failed_fsync_nothing_more_is_acknowledged() -> None:
     disk = Disk()
     writer = writer_on(disk, "block")
     writer.append(0, rows(["a"]))
-    writer.flush(20)
+    writer.flush(SECONDS)
     disk.broken = True
     writer.append(0, rows(["b"], start=1))
     with pytest.raises(JournalError, match=r"fsync of .* failed .* open the journal anew"):
-        writer.flush(20)
+        writer.flush(SECONDS)
     with pytest.raises(JournalError, match="fsync of"):
         writer.append(0, rows(["c"], start=2))
     with pytest.raises(JournalError, match="fsync of"):

@@ -13,7 +13,7 @@ import pytest
 
 from tests.journal.forgetful_disk import Disk
 from tests.journal.rows import rows, told
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.errors import JournalError
 from zenlake.journal import Journal, JournalWriter
 from zenlake.journal.disk.watermark import WATERMARK
@@ -31,7 +31,7 @@ def test_the_writer_goes_on_when_it_is_over(
     disk = Disk()
     writer = JournalWriter.open("disk", files=disk, fsync="1ms", on_full=policy, segment_bytes=2000)
     writer.append(0, rows(["a"] * 3))
-    writer.flush(20)
+    writer.flush(SECONDS)
     disk.suffering[operation] = number
     start = 3
     # Some operations come only with a new segment.
@@ -44,7 +44,7 @@ def test_the_writer_goes_on_when_it_is_over(
     disk.suffering.clear()
     writer.append(0, rows(["b"], start=start))
     until(lambda: not writer.stats.stuck)
-    writer.flush(20)
+    writer.flush(SECONDS)
     writer.close()
     found = told(Journal(disk, "disk").scan())
     assert [offset for offset, _, _ in found] == list(range(start + 1 - writer.stats.dropped_rows))
@@ -59,7 +59,7 @@ def test_a_process_without_descriptors_goes_on_recording(tmp_path: Path) -> None
     taken: list[int] = []
     with JournalWriter.open(tmp_path / "j", fsync="1ms") as writer:
         writer.append(0, rows(["a"] * 3))
-        writer.flush(20)
+        writer.flush(SECONDS)
         try:
             # Above all that this process has open already: tests before may have left much.
             most = max(int(name) for name in os.listdir("/proc/self/fd")) + 16
@@ -70,7 +70,7 @@ def test_a_process_without_descriptors_goes_on_recording(tmp_path: Path) -> None
             assert 0 < len(taken) <= most
             for start in range(3, 30, 3):
                 writer.append(0, rows(["a"] * 3, start=start))
-                writer.flush(20)
+                writer.flush(SECONDS)
             assert writer.watermark.offsets == (30,)
             assert not writer.stats.stuck
         finally:
@@ -86,7 +86,7 @@ def test_an_error_that_does_not_pass_ends_the_writer_and_says_why() -> None:
     disk.suffering["write"] = errno.EPERM
     writer.append(0, rows(["a"]))
     with pytest.raises(JournalError, match="cannot be written"):
-        writer.flush(20)
+        writer.flush(SECONDS)
     with pytest.raises(JournalError):
         writer.close()
 
@@ -99,7 +99,7 @@ def test_a_watermark_that_is_missing_or_torn_is_seen_and_made_again(
     with JournalWriter.open(folder, fsync="batch", segment_bytes=1) as writer:
         for start in range(3):
             writer.append(0, rows(["a"], start=start))
-            writer.flush(20)
+            writer.flush(SECONDS)
         until(lambda: writer.stats.sealed >= 2)
         writer.append(0, rows(["a"], start=3))
     if page is None:

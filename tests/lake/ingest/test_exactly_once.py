@@ -48,7 +48,7 @@ from tests.lake.counts import (
 )
 from tests.lake.journals import rows_of
 from tests.lake.numbered import FIELDS, ROS2_KEY, config, table_of
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 from zenlake.journal import Journal
 from zenlake.journal.ledger import checkpoint
 from zenlake.journal.schema import HEALED
@@ -105,7 +105,7 @@ def eclipse(kind: str, place: str, log: Path, *keys: str) -> Iterator[subprocess
         assert program.stdout.readline() == "begun\n"
         yield program
         program.stdin.close()
-        assert program.wait(30) == 0
+        assert program.wait(SECONDS) == 0
     finally:
         program.kill()
         program.wait()
@@ -179,8 +179,8 @@ class Trial:
         for one in family:
             one.kill()
         for program in programs:
-            program.process.wait(30)
-        _, alive = psutil.wait_procs(family, timeout=30)
+            program.process.wait(SECONDS)
+        _, alive = psutil.wait_procs(family, timeout=SECONDS)
         assert alive == []
         self.kills[kind] = self.kills.get(kind, 0) + 1
 
@@ -190,7 +190,7 @@ class Trial:
         (java,) = [one for one in family if one.name() == "java"]
         java.kill()
         assert driver.process.wait(PATIENCE) != 0
-        _, alive = psutil.wait_procs(family, timeout=30)
+        _, alive = psutil.wait_procs(family, timeout=SECONDS)
         assert alive == []
         self.kills["driver"] = self.kills.get("driver", 0) + 1
 
