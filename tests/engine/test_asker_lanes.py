@@ -182,14 +182,14 @@ def test_what_waits_is_let_go_at_the_end() -> None:
 
     def first() -> None:
         begun.set()
-        go.wait(PATIENCE)
+        go.wait(SECONDS)
 
     def second() -> None:
         raise AssertionError("it has begun after the end")
 
     weakref.finalize(second, gone.set)
     assert lanes.submit("a", first)
-    assert begun.wait(PATIENCE)
+    assert begun.wait(SECONDS)
     assert lanes.submit("a", second)
     del second
     assert not gone.is_set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -291,7 +292,7 @@ def test_upkeep_of_the_other_tables_goes_on(tmp_path: Path) -> None:
     told: list[str] = []
     upkeep = BackgroundMaintenance(pipeline, Here(), complain=told.append)
     pipeline.config = replace(CONFIG, vacuum_age=0.0, history=0.0)
-    upkeep.turn(0.0)
+    upkeep.turn(0.0, time.time())
     assert [line for line in told if "feature madeUp" in line]
     assert not (lake / "samples" / "left.parquet").exists()
 

@@ -136,11 +136,14 @@ class ResultTable:
             schema = pa.schema(
                 [one.with_type(wider.get(one.name, one.type)) for one in self.table.schema]
             )
+            kept, version = self.table.file_schema, self.table.version
             try:
                 files = [
                     write_file(
                         self.table.place,
-                        _fitted(read_table(self.table.place, file.path), _without_day(schema)),
+                        _fitted(
+                            read_table(self.table.place, file.path, kept), _without_day(schema)
+                        ),
                         file.partition,
                         uuid.uuid4().hex,
                     )
@@ -152,7 +155,7 @@ class ResultTable:
                     f"({error}); drop it and create it again: "
                     f"zenlake lake {definition.kind} drop {definition.name}"
                 ) from error
-            self.table.replace(files, schema, {}, {"kind": "rewrite"})
+            self.table.replace(files, schema, {}, {"kind": "rewrite"}, version)
         self._kept = _without_day(self.table.schema)
 
     def reached(self, app: str) -> int | None:

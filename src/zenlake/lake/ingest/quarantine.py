@@ -156,9 +156,9 @@ class Quarantine:
         `apps`: those that have written to the table.
         """
         self.table.refresh()
-        there = self.table.files()
+        there, schema = self.table.files(), self.table.file_schema
         rewritten = self._tasks.run(
-            [QuarantineRemoval(self.table.place.uri, file, name) for file in there],
+            [QuarantineRemoval(self.table.place.uri, file, name, schema) for file in there],
             f"take {name} out of quarantine",
         )
         removed = [file for file, (had, _) in zip(there, rewritten, strict=True) if had]

@@ -52,8 +52,10 @@ def keys_of(place: LakeLocation) -> list[str]:
     found: set[str] = set()
     for name in ("latest", "samples"):
         table = Table.open(place, name)
-        for file in () if table is None else table.files():
-            column = read_table(place / name, file.path, ["key"])["key"]
+        if table is None:
+            continue
+        for file in table.files():
+            column = read_table(table.place, file.path, table.file_schema, ["key"])["key"]
             found.update(pc.unique(column).to_pylist())
             if len(found) >= MOST_KEYS:
                 break
@@ -64,8 +66,11 @@ def readable_keys(place: LakeLocation) -> list[str]:
     """Return the keys whose newest values have fields, in bounds."""
     table = Table.open(place, "latest")
     found: set[str] = set()
-    for file in () if table is None else table.files():
-        rows = read_table(place / "latest", file.path, ["key", "value", "encoding"])
+    if table is None:
+        return []
+    for file in table.files():
+        wanted = ["key", "value", "encoding"]
+        rows = read_table(table.place, file.path, table.file_schema, wanted)
         for key, value, encoding in zip(*(column.to_pylist() for column in rows), strict=True):
             if len(found) < MOST_KEYS and is_readable(value, encoding):
                 found.add(key)
