@@ -51,7 +51,7 @@ def storage(session: zenlake.Session) -> zenlake.storage_manager.Storage:
 
 def test_a_reader_that_stops_delays_nobody_and_holds_little() -> None:
     with (
-        filled(5.0) as router,  # the router has read all questions long before
+        filled(4 * SECONDS) as router,  # nobody is given up: who waits shows
         connected(router, mode='"client"') as slow,
         connected(router, mode='"client"') as other,
     ):

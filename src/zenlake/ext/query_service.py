@@ -144,9 +144,12 @@ class QueryService:
 def is_quick(query: Query) -> bool:
     """Return True for one key whose reply need not wait until the asker reads others.
 
-    What lies in memory may be answered at once then, without a thread of the pool.
+    What lies in memory may be answered at once then, without a thread of the pool. The reply waits
+    for nobody: other answers may fill what the asker has not read in the same moment.
     """
-    return not is_wild(query.incoming.key) and not would_wait(query.incoming)
+    quick = not is_wild(query.incoming.key) and not would_wait(query.incoming)
+    query.incoming.may_wait = not quick
+    return quick
 
 
 def acknowledge(

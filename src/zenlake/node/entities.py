@@ -438,6 +438,7 @@ class IncomingQuery:
         "eid",
         "head",
         "key",
+        "may_wait",
         "no_namespace",
         "replying",
         "stack",
@@ -465,5 +466,7 @@ class IncomingQuery:
         self.body: Query = body
         self.stack: TimestampStack | None = stack
         self.done: bool = False
+        #: Whether a reply may wait until the querier reads; else it is queued beyond the bound.
+        self.may_wait: bool = True
         #: How ordinary replies begin, once there was one.
         self.head: ReplyHead | None = None

@@ -276,7 +276,7 @@ class JournalReplies:
                     self._service.later(query, self._acknowledge)
                 return
             if parameters.time_range() is None:
-                if is_quick(query) and self._is_ready():
+                if self._is_ready() and is_quick(query):
                     self._reply_latest(query, number)
                 else:
                     self._service.later(query, lambda query: self._reply_latest(query, number))

@@ -65,7 +65,8 @@ def reply_value(
     """Reply with a value, `name` being its key behind a length; False: send a Response message.
 
     `put`: the head of the put (`put_head`) that brings the value. Needs no lock of the node:
-    everything is settled when the first reply is written. Waits for a querier that does not read.
+    everything is settled when the first reply is written. Waits for a querier that does not read,
+    where `incoming.may_wait`.
     """
     head = head_of(incoming)
     outbox = head.outbox
@@ -73,7 +74,10 @@ def reply_value(
         return False
     if is_awaited(incoming):
         start = b"".join((head.before, name, head.behind, put))
-        outbox.reply(start, value, head.priority, head.hold)
+        if incoming.may_wait:
+            outbox.reply(start, value, head.priority, head.hold)
+        else:
+            outbox.pass_on(start, value, head.priority, head.hold)
     return True
 
 
