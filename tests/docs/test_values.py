@@ -95,6 +95,10 @@ IN_ARROW: dict[str, bytes] = {
     "duration[s] 1": stream(x=pa.array([1], pa.duration("s"))),
     'dictionary<string> "a"': stream(x=pa.array(["a"]).dictionary_encode()),
     "struct<a: int32> {a: 1}": stream(x=pa.array([{"a": 1}], pa.struct([("a", pa.int32())]))),
+    "struct<a: int32, A: int32> {a: 1, A: 1}": stream(
+        x=pa.StructArray.from_arrays([pa.array([1], pa.int32())] * 2, ["a", "A"])
+    ),
+    "null": stream(x=pa.nulls(1), n=pa.array([1])),
     "int64 1 as x and X": stream(x=pa.array([1]), X=pa.array([1])),
     "int64 1, compressed": stream(compression="zstd", x=pa.array([1])),
 }

@@ -106,6 +106,17 @@ def test_a_field_that_has_the_name_of_the_nanoseconds_costs_its_sample(tmp_path:
     assert [(row["reason"], row["field"]) for row in bad] == [("name", "at_ns")]
 
 
+def inside(*names: str) -> pa.Array:
+    return pa.StructArray.from_arrays([pa.array([1])] * len(names), list(names))
+
+
+def nested(depth: int) -> pa.Array:
+    values = pa.array([1])
+    for _ in range(depth):
+        values = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), values)
+    return values
+
+
 REFUSED: list[tuple[str, pa.Array, str]] = [
     ("nanoseconds in a list", pa.array([[1_500]], pa.list_(pa.timestamp("ns"))), "range"),
     ("nanoseconds inside", pa.array([{"t": 1}], pa.struct([("t", pa.timestamp("ns"))])), "range"),
@@ -115,6 +126,11 @@ REFUSED: list[tuple[str, pa.Array, str]] = [
     ("a late date", pa.array([1 << 30], pa.date32()), "range"),
     ("a late date in a list", pa.array([[1 << 30]], pa.list_(pa.date32())), "range"),
     ("a duration", pa.array([1], pa.duration("s")), "type"),
+    ("fields inside but for their case", inside("a", "A"), "type"),
+    ("a field inside twice", inside("a", "a"), "type"),
+    ("a field inside without a name", inside(""), "type"),
+    ("hundreds and no digits", pa.array([100], pa.decimal128(5, -2)), "type"),
+    ("lists without end", nested(40), "type"),
     ("256 bits", pa.array([Decimal(1)], pa.decimal256(50, 0)), "type"),
 ]  # fmt: skip
 
@@ -148,6 +164,26 @@ def test_names_are_fit_for_tables_and_two_for_one_column_cost_their_sample(tmp_p
         ("name", 2),
         ("name", 3),
     ]
+
+
+def test_a_field_that_is_new_inside_and_is_there_in_another_case_costs_its_sample(
+    tmp_path: Path,
+) -> None:
+    kept, bad = tables(tmp_path, [stream({"x": inside("a")}), stream({"x": inside("A")})])
+    assert [row["x"] for row in kept] == [{"a": 1}]
+    assert [(row["reason"], row["offset"]) for row in bad] == [("type", 1)]
+
+
+def test_a_column_of_nulls_alone_says_nothing(tmp_path: Path) -> None:
+    kept, bad = tables(tmp_path, [stream({"x": pa.nulls(2), "n": pa.array([1, 2])})])
+    assert bad == []
+    assert [(row["n"], "x" in row) for row in kept] == [(1, False), (2, False)]
+
+
+def test_lists_in_lists_are_read_back(tmp_path: Path) -> None:
+    kept, bad = tables(tmp_path, [stream({"x": nested(16)})])
+    assert bad == []
+    assert kept[0]["x"] == nested(16).to_pylist()[0]
 
 
 def test_among_other_encodings_numbers_are_numbers() -> None:

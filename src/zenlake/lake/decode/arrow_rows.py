@@ -179,6 +179,8 @@ class ArrowRows:
         changed: dict[str, str] = {}
         used: set[str] = set()
         for name, values in columns.items():
+            if pa.types.is_null(values.type):
+                continue
             field = name
             if name_key(name) not in self._names:
                 name = column_name(name)

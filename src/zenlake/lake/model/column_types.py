@@ -15,6 +15,7 @@ from typing import Final, final
 import pyarrow as pa
 
 from zenlake.journal.schema import INSTANT
+from zenlake.lake.model.value_types import name_key
 
 __all__ = ["ARROW", "ArrowTypes", "kind_name"]
 
@@ -31,6 +32,8 @@ SIMPLE: Final[dict[str, pa.DataType]] = {
     "date": pa.date32(),
     "timestamp": INSTANT,
 }
+MOST_DEPTH: Final = 20
+"""Of lists, structs and maps in a column."""
 _NAMES: Final = {arrow: name for name, arrow in SIMPLE.items()}
 _TOKEN: Final = re.compile(r"`(?P<quoted>[^`]+)`|(?P<word>\w+)|(?P<sign>[<>(),:])")
 _PLAIN: Final = re.compile(r"\w+")
@@ -53,21 +56,29 @@ class ArrowTypes(dict[str, pa.DataType]):
 ARROW: Final = ArrowTypes(SIMPLE)
 
 
-def kind_name(arrow: pa.DataType) -> str | None:
-    """The name of the kind that holds values of this type; None if no column does."""
+def kind_name(arrow: pa.DataType, depth: int = 0) -> str | None:
+    """Return the name of the kind that holds values of this type; None if no column does.
+
+    No column holds a struct whose fields readers would take for one (`name_key`), decimals of
+    hundreds alone, and what is nested so deep that files of Parquet cannot be read.
+    """
+    if depth > MOST_DEPTH:
+        return None
     if pa.types.is_struct(arrow):
-        inner = [(field.name, kind_name(field.type)) for field in arrow]
-        if not inner or any(kind is None or "`" in name for name, kind in inner):
+        inner = [(field.name, kind_name(field.type, depth + 1)) for field in arrow]
+        if not inner or any(kind is None or not name or "`" in name for name, kind in inner):
+            return None
+        if len({name_key(name) for name, _ in inner}) < len(inner):
             return None
         return f"struct<{','.join(f'{_quoted(name)}:{kind}' for name, kind in inner)}>"
     if pa.types.is_map(arrow):
-        key, item = kind_name(arrow.key_type), kind_name(arrow.item_type)
+        key, item = kind_name(arrow.key_type, depth + 1), kind_name(arrow.item_type, depth + 1)
         return None if key is None or item is None else f"map<{key},{item}>"
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
-        item = kind_name(arrow.value_type)
+        item = kind_name(arrow.value_type, depth + 1)
         return None if item is None else f"array<{item}>"
     if pa.types.is_decimal128(arrow):
-        return f"decimal({arrow.precision},{arrow.scale})"
+        return f"decimal({arrow.precision},{arrow.scale})" if arrow.scale >= 0 else None
     if pa.types.is_timestamp(arrow):
         return "timestamp"
     if pa.types.is_large_string(arrow):

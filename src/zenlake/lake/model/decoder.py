@@ -59,7 +59,7 @@ class Reason(StrEnum):
     RANGE = "range"
     """A number does not fit its column without loss."""
     NAME = "name"
-    """Two fields come to one column."""
+    """Two fields come to one column, or a name stands twice in one object."""
     COLUMNS = "columns"
     """There would be too many columns."""
     DEFINITION = "definition"
