@@ -27,13 +27,11 @@ CASTS: dict[str, dict[str, str]] = {
         "rows[TIME].cast(pa.int64())": BITS,
         "pa.table(columns, COLUMNS.names).cast(COLUMNS)": BITS,
     },
-    "lake/continuous/result_table.py": {
-        "part.cast(self.columns)": SAME,
-        "rows.select(self.columns.names).cast(self.columns)": SAME,
-    },
+    "lake/continuous/result_table.py": {"rows[one.name].cast(one.type)": CHECKED},
     "lake/continuous/table_stream.py": {
-        "batch['received'].cast(pa.date32())": DAY_OF,
+        "rows['received'].cast(pa.date32())": DAY_OF,
         "batch.cast(self._schema)": CHECKED,
+        "batch[one.name].cast(one.type)": CHECKED,
     },
     "lake/decode/arrow_rows.py": {"facts['received'].cast(pa.date32())": DAY_OF},
     "lake/decode/formats/arrow_ipc.py": {
@@ -99,11 +97,15 @@ CASTS: dict[str, dict[str, str]] = {
     "lake/model/wider_kinds.py": {"values.cast(type)": CHECKED},
     "lake/query/executor.py": {"pa.Table.from_batches(batches).cast(schema)": SAME},
     "lake/query/object_source.py": {
-        "batch[field.name].cast(field.type)": CHECKED,
         "pa.scalar(partition_values.get(field.name), pa.string()).cast(field.type)": CHECKED,
     },
     "lake/query/text_columns.py": {
         "column.cast(_as_bytes(column.type))": "bytes of a text are the text",
+    },
+    "lake/table/data_files.py": {"rows[field.name].cast(field.type)": CHECKED},
+    "lake/table/delta.py": {
+        "times.cast(pa.int64())": BITS,
+        "pc.if_else(is_cut, pc.add(micros, 999), micros).cast(times.type)": BITS,
     },
     "recorded/columns.py": {"kinds.cast(pa.int32())": "8 bits into 32"},
 }
