@@ -377,8 +377,13 @@ def test_the_summary_of_a_node_counts_where_that_is_asked_for(world: World) -> N
             assert all(("stats" in one) is counted for one in summary["sessions"])
 
 
-#: Pairs of the table whose effect needs views, alerts, or Spark for them.
+#: Pairs of the table whose effect needs views, alerts, or Spark for them, or several askers.
 ELSEWHERE = {
+    **{
+        (one, name): "tests/ext/test_askers.py"
+        for one, name, mark in MARKS
+        if (name, mark) == ("_asker", "+")
+    },
     ("@lake/alerts", "_time"): "tests/lake/continuous/test_views_and_alerts.py",
     ("@lake/alerts", "_readable"): "tests/web/test_rules_on_page.py",
     ("@lake/views", "_readable"): "tests/web/test_rules_on_page.py",
