@@ -139,6 +139,10 @@ REFUSED: dict[str, tuple[Written, str]] = {
             "identityColumns", "inCommitTimestamp", "rowTracking",
         )
     },
+    "what a dropped feature leaves behind": (
+        written(protocol(1, 7, writes=("checkpointProtection",))),
+        "ALTER TABLE pose DROP FEATURE checkpointProtection TRUNCATE HISTORY`",
+    ),
     "a reader of tomorrow": (lambda _: [protocol(4, 7)], "wants a reader of Delta's protocol 4"),
     "a writer of tomorrow": (lambda _: [protocol(1, 8)], "wants a writer of Delta's protocol 8"),
     "column mapping": (

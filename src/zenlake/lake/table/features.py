@@ -140,7 +140,9 @@ def refusal_of(name: str, demands: TableDemands) -> str:
 
 def _refusals(name: str, demands: TableDemands) -> Iterator[tuple[str, str]]:
     for feature in sorted(demands.features - UNDERSTOOD):
-        drop = f"`ALTER TABLE {name} DROP FEATURE {feature}`"
+        # Dropping others leaves this one behind, until the versions that had them are gone.
+        history = " TRUNCATE HISTORY" if feature == "checkpointProtection" else ""
+        drop = f"`ALTER TABLE {name} DROP FEATURE {feature}{history}`"
         if feature == "deletionVectors":
             drop = f"`REORG TABLE {name} APPLY (PURGE)` and {drop}"
         yield (
