@@ -13,9 +13,9 @@ def note_opened_tables(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     load = Table.open
 
-    def open(lake: LakeLocation, name: str) -> Table | None:
+    def open(lake: LakeLocation, name: str, *, refused: bool = False) -> Table | None:
         names.append(name)
-        return load(lake, name)
+        return load(lake, name, refused=refused)
 
     monkeypatch.setattr(Table, "open", open)
     return names

@@ -110,25 +110,22 @@ class Table:
         """Why nothing in it is read or written; empty if it is understood."""
 
     @classmethod
-    def open(cls, lake: LakeLocation, name: str) -> Table | None:
+    def open(cls, lake: LakeLocation, name: str, *, refused: bool = False) -> Table | None:
         """The table of this name, or None if the lake has none.
 
-        Raises `UnreadableTable` if its log cannot be read, or demands what is not understood.
+        Raises `UnreadableTable` if its log cannot be read, or demands what is not understood; with
+        `refused` such a table is given, which refuses to be looked into.
         """
-        found = cls._opened(lake, name)
-        if found is not None:
-            found.demand_understood()
-        return found
-
-    @classmethod
-    def _opened(cls, lake: LakeLocation, name: str) -> Table | None:
         place = lake / name
         try:
-            return cls(name, place, DeltaTable(place.bare, storage_options=place.options))
+            found = cls(name, place, DeltaTable(place.bare, storage_options=place.options))
         except TableNotFoundError:
             return None
         except DeltaError as error:
             raise _unreadable(name, place, error) from error
+        if not refused:
+            found.demand_understood()
+        return found
 
     def demand_understood(self) -> None:
         """Raise `UnsupportedTable` if the table has a feature that is not understood."""
@@ -144,7 +141,7 @@ class Table:
         One with a feature that is not understood says where it is and how large; it refuses to be
         looked into or changed until that feature is gone.
         """
-        existing = cls._opened(lake, name)
+        existing = cls.open(lake, name, refused=True)
         if existing is not None:
             if not existing.refusal:
                 existing._configure()
