@@ -36,6 +36,7 @@ COLUMNS = {
         ("SELECT * FROM range(5)", set()),
         ("SELECT s.key FROM samples s WHERE EXISTS (SELECT 1 FROM latest l WHERE l.key = s.key)",
          {"samples", "latest"}),
+        ("SELECT key:a.b::double FROM latest WHERE value:['x'] IS NOT NULL", {"latest"}),
         ("DESCRIBE battery", {"battery"}),
         ("SHOW TABLES", set(COLUMNS)),
     ],

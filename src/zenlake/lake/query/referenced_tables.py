@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
@@ -17,6 +17,8 @@ from zenlake.errors import LocalError
 __all__ = ["Question", "Unanswerable", "ask", "no_table", "only_counts"]
 
 MOST_NAMES = 30
+DIALECTS: Final = ("spark", "databricks")
+"""How sqlglot reads a question, tried in turn: Spark knows `json:a.b`, its dialect does not."""
 
 
 class Unanswerable(LocalError):
@@ -101,12 +103,14 @@ def _parsed(query: str) -> list[Any] | None:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    try:
-        trees = [tree for tree in sqlglot.parse(query, read="spark") if tree is not None]
-    except (SqlglotError, RecursionError):
-        return None
-    # A statement that the parser only carries along says nothing about its tables.
-    return None if any(isinstance(tree, exp.Command) for tree in trees) else trees
+    for dialect in DIALECTS:
+        try:
+            trees = [tree for tree in sqlglot.parse(query, read=dialect) if tree is not None]
+        except (SqlglotError, RecursionError):
+            continue
+        # A statement that the parser only carries along says nothing about its tables.
+        return None if any(isinstance(tree, exp.Command) for tree in trees) else trees
+    return None
 
 
 def _sources(tree: Any) -> tuple[list[str], bool]:
