@@ -224,8 +224,9 @@ def columns_of(where: str) -> dict[str, dict[str, str]]:
             tables: dict[str, Any] = asking.fact()
         return {name: dict(one["columns"]) for name, one in tables.items()}
     import zenlake.lake
+    from zenlake.lake.query.document_column import columns_in_sql
 
     return {
-        name: {field.name: str(field.type) for field in table.schema}
+        name: columns_in_sql(name, table.schema)
         for name, table in zenlake.lake.open(where).tables().items()
     }

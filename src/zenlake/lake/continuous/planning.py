@@ -34,6 +34,7 @@ from zenlake.lake.continuous.query_shape import (
 from zenlake.lake.continuous.result_table import app_of, columns_of, flattened
 from zenlake.lake.continuous.table_stream import TableRowsSource, stream_folder
 from zenlake.lake.model.continuous_query import ContinuousQuery
+from zenlake.lake.query.document_column import DOCUMENT, is_document_named
 from zenlake.lake.query.executor import one_line
 from zenlake.lake.query.planner import references
 from zenlake.lake.query.row_filter import visible_rows
@@ -196,7 +197,13 @@ def _named_tables(lake: Lake, sql: str) -> dict[str, pa.Schema]:
     """Return the tables that a question names, with the columns that it may read; raises if none
     of them grows."""
     with lake.catalog.lock:
-        _, named = references(lake.catalog, sql)
+        question, named = references(lake.catalog, sql)
+        own = {name: table.schema.names for name, table in named.items()}
+        if is_document_named(sql, question.trees, own):
+            raise LocalError(
+                f"views and alerts have no column '{DOCUMENT}'; write "
+                "get_json_object(cast(value AS string), '$.percent')"
+            )
         for name, table in named.items():
             if name != LATEST and (
                 table.is_continuous or not set(table.schema.names) >= SAMPLE_COLUMNS

@@ -14,6 +14,7 @@ from typing import final
 
 import pyarrow as pa
 
+from zenlake.lake.query.document_column import columns_in_sql
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.features import UnreadableTable
 from zenlake.lake.table.location import LakeLocation
@@ -130,7 +131,7 @@ class CatalogColumns(Mapping[str, list[str]]):
         self._opened: dict[str, Table] = {}
 
     def __getitem__(self, name: str) -> list[str]:
-        return list(self.table(name).schema.names)
+        return list(columns_in_sql(name, self.table(name).schema))
 
     def table(self, name: str) -> Table:
         """Return a table as it was when its columns were first asked for.

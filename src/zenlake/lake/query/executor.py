@@ -31,6 +31,7 @@ from zenlake.engine.asker_lanes import AskerLanes
 from zenlake.errors import LocalError
 from zenlake.lake.ingest.spark_tasks import SparkTasks
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
+from zenlake.lake.query.document_column import with_documents_as_text
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.plan_policy import Refused, demand_text
 from zenlake.lake.query.planner import Planner, count_of
@@ -339,6 +340,7 @@ class SqlExecutor:
                 frame = question.shape(frame)
             if question.first is not None:
                 frame = frame.limit(question.first)
+            frame = with_documents_as_text(frame)
             finish_planning(frame)
             one.planned = self._has_planned = True
             if one.why:

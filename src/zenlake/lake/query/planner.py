@@ -31,6 +31,11 @@ from zenlake.lake.ingest.rollups import IDENTITY, ROLLUPS, added_up
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
 from zenlake.lake.model.sample_rows import DAY
 from zenlake.lake.query.catalog import Catalog, CatalogColumns
+from zenlake.lake.query.document_column import (
+    has_document,
+    is_document_named,
+    with_document,
+)
 from zenlake.lake.query.file_pruning import conditions_of
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.plan_policy import demand_text, judge_analysed, judge_parsed
@@ -116,7 +121,7 @@ class Planner:
             self.session.conf.set(name, value)
         #: Held while it plans: another plan would change the views that this one is read with.
         self._lock = threading.RLock()
-        self._shown: dict[str, tuple[int, int | None, tuple[str, ...], RowAccess]] = {}
+        self._shown: dict[str, tuple[int, int | None, tuple[str, ...], RowAccess, bool]] = {}
         self._shared: dict[str, tuple[str, int, int]] = {}
 
     def plan(
@@ -173,7 +178,9 @@ class Planner:
             for name, version in (versions or {}).items():
                 if name in tables:
                     tables[name] = self._at(name, version)
-            self._show(tables, samples, self._needed(question, tables), access)
+            schemas = {name: table.schema.names for name, table in tables.items()}
+            documents = is_document_named(query, question.trees, schemas)
+            self._show(tables, samples, self._needed(question, tables), access, documents)
             for name in question.others:
                 jvm.copy_view(name, self._spark, self.session)
 
@@ -231,18 +238,26 @@ class Planner:
         samples: Table | None,
         only: Mapping[str, list[str]],
         access: RowAccess,
+        documents: bool,
     ) -> None:
-        """Make views of tables, of some of their files only where that is known to do."""
+        """Make views of tables, of some of their files only where that is known to do.
+
+        `documents`: with the column `json` where a table has one.
+        """
         for name, table in tables.items():
             paths = only.get(name)
             if paths is None:
                 paths = self.catalog.actions(table)["path"].to_pylist()
             other = samples if name == "latest" else None
-            state = (table.version, None if other is None else other.version, tuple(paths), access)
+            other_version = None if other is None else other.version
+            parsed = documents and has_document(name, table.schema.names)
+            state = (table.version, other_version, tuple(paths), access, parsed)
             if self._shown.get(name) == state:
                 continue
             frame = table_frame(self.session, self.catalog, table, paths, other)
             visible = visible_rows(frame, access, published_root(table))
+            if parsed:
+                visible = with_document(visible)
             visible.createOrReplaceTempView(name)
             self._shown[name] = state
 

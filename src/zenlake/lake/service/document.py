@@ -16,6 +16,7 @@ from zenlake.lake.model.column_comments import ABOUT, meaning_of
 from zenlake.lake.model.sample_rows import GAPS, LATEST, QUARANTINE, SAMPLES
 from zenlake.lake.model.typed_table import TypedTable, typed_schema
 from zenlake.lake.query.allowed_functions import ALLOWED, TABLE_FUNCTIONS
+from zenlake.lake.query.document_column import DOCUMENT, MEANING, TYPE, has_document
 
 __all__ = ["reference", "write"]
 
@@ -53,6 +54,8 @@ def reference() -> str:
     ):
         lines += [f"## `{name}`", "", about, "", "| column | type | meaning |", "|---|---|---|"]
         lines += [f"| `{f.name}` | {f.type} | {_meaning(name, f)} |" for f in schema]
+        if has_document(name, schema.names):
+            lines.append(f"| `{DOCUMENT}` | {TYPE} | {MEANING} |")
         lines.append("")
     functions = sorted(name for name in ALLOWED | TABLE_FUNCTIONS if name.isidentifier())
     words = ", ".join(f"`{name}`" for name in functions)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from zenlake.errors import LocalError
+from zenlake.lake.query.document_column import columns_in_sql
 from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.service.local_server import Handler, LocalCaller, LocalServer
@@ -150,7 +151,7 @@ def described(lake: Lake) -> dict[str, dict[str, Any]]:
             name: {
                 "rows": table.totals().rows,
                 "version": table.version,
-                "columns": {field.name: str(field.type) for field in table.schema},
+                "columns": columns_in_sql(name, table.schema),
             }
             for name, table in lake.catalog.tables()[0].items()
         }
