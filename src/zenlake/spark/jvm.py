@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
+    "active",
     "active_context",
     "analysed_plan",
     "arrow_stream",
@@ -133,12 +135,18 @@ def parsed_plan(session: SparkSession, query: str) -> Any:
 
     A parser takes the settings of the session that is active on its thread, not those of its own.
     """
-    own = session._jsparkSession
+    with active(session):
+        return session._jsparkSession.sessionState().sqlParser().parsePlan(query)
+
+
+@contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """Make a session the active one of this thread, which some of Spark asks instead of its own."""
     sessions: Any = type(session)._get_j_spark_session_class(java_packages(session.sparkContext))
     before = sessions.getActiveSession()
-    sessions.setActiveSession(own)
+    sessions.setActiveSession(session._jsparkSession)
     try:
-        return own.sessionState().sqlParser().parsePlan(query)
+        yield
     finally:
         if before.isDefined():
             sessions.setActiveSession(before.get())

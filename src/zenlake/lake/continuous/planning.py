@@ -40,7 +40,7 @@ from zenlake.lake.query.planner import references
 from zenlake.lake.query.row_filter import visible_rows
 from zenlake.lake.query.table_frames import spark_type
 from zenlake.lake.table.delta import Table
-from zenlake.spark.jvm import is_append_possible
+from zenlake.spark.jvm import active, is_append_possible
 from zenlake.spark.session import session_conf
 
 if TYPE_CHECKING:
@@ -238,7 +238,8 @@ def _streaming_frame(
     spark = lake.spark.newSession()
     for name, value in (session_conf() | CONF).items():
         spark.conf.set(name, value)
-    spark.dataSource.register(TableRowsSource)
+    with active(spark):
+        spark.dataSource.register(TableRowsSource)
     folders = json.dumps([journal.path for journal in journals])
     for name, schema in tables.items():
         columns = ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in schema)

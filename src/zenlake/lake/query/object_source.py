@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from zenlake.lake.query.plan_policy import FILES
 from zenlake.lake.table.data_files import open_file
 from zenlake.lake.table.location import LakeLocation
+from zenlake.spark.jvm import active
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +34,9 @@ BATCH: Final = 16 * 1024
 
 def objects_of(spark: SparkSession, table: Table, schema: str, paths: Sequence[str]) -> DataFrame:
     """These files of a table, with all its columns, read by tasks of Python."""
-    spark.dataSource.register(LakeFiles)
+    # Spark looks for a source of that name in the active session: another one may have it.
+    with active(spark):
+        spark.dataSource.register(LakeFiles)
     return (
         spark.read.format(FILES)
         .schema(schema)
