@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cbor2
+import msgpack
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import zenlake.lake
-from tests.lake.journals import Here, write
-from tests.lake.rowsof import Row
+from tests.lake.journals import Here, table_of, write
+from tests.lake.rowsof import START, Row
 from zenlake.errors import LocalError
 from zenlake.expr.record import implied_value
 from zenlake.lake import Pipeline
 from zenlake.lake.continuous.planning import judge_definition
+from zenlake.lake.decode.document_text import MOST_BYTES
 from zenlake.lake.maintain.definition_store import new_definition
 from zenlake.lake.model.row_access import RowAccess
-from zenlake.lake.query.document_column import MOST_BYTES, columns_in_sql, is_document_named
+from zenlake.lake.query.catalog import Catalog
+from zenlake.lake.query.document_column import columns_in_sql, is_document_named, with_document
+from zenlake.lake.query.document_files import files_that_may_be_binary, has_binary
 from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.referenced_tables import Unanswerable, ask
 from zenlake.lake.service.bus import json_rows
 from zenlake.lake.service.service import described
+from zenlake.lake.table.location import LakeLocation
+from zenlake.recorded.encoding import recorded_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,19 +115,25 @@ def test_a_table_with_a_column_of_that_name_keeps_its_own() -> None:
 # --- with Spark -----------------------------------------------------------------------------------
 
 PATIENT = QueryLimits(120, planning=120)
-JSON, TEXT, TEXT_JSON, BYTES, CUSTOM = 5, 4, 6, 0, 65535
+JSON, TEXT, TEXT_JSON, BYTES = "application/json", "text/plain", "text/json", "zenoh/bytes"
+CBOR, PACK, CUSTOM = "application/cbor", "application/msgpack", "unknown(65535);"
 
-PAYLOADS: dict[str, tuple[bytes, int, Any]] = {
+PAYLOADS: dict[str, tuple[bytes, str, Any]] = {
     "robot/object": (b'{"percent": 42.5, "a": {"b": [1, {"c": "x"}]}}', BYTES, 42.5),
     "robot/declared": (b'{"percent": 7}', JSON, 7.0),
     "robot/text": (b'{"percent": 6}', TEXT_JSON, 6.0),
-    "robot/custom": (b'{"percent": 5}', CUSTOM, 5.0),
+    "robot/custom": (b'{"percent": 5}', f"{CUSTOM}application/json;utf-8", 5.0),
     "robot/blanks": (b' \r\n\t{"percent": 8}\n ', BYTES, 8.0),
     "robot/array": (b"[1, 2, 3]", BYTES, None),
     "robot/word": (b'{"percent": "full"}', BYTES, None),
+    "robot/cbor": (cbor2.dumps({"percent": 4, "raw": b"\xff"}), CBOR, 4.0),
+    "robot/cbor/list": (cbor2.dumps([1, {"n": 2}]), f"{CBOR};fleet", None),
+    "robot/cbor/custom": (cbor2.dumps({"percent": 3}), CUSTOM + CBOR, 3.0),
+    "robot/cbor/infinite": (cbor2.dumps({"percent": float("-inf")}), CBOR, float("-inf")),
+    "robot/pack": (msgpack.packb({"percent": 2.5}), PACK, 2.5),
 }
 """Payloads that are documents, with their encoding and the number `percent`."""
-OTHERS: dict[str, tuple[bytes, int]] = {
+OTHERS: dict[str, tuple[bytes, str]] = {
     "other/number": (b"42", BYTES),
     "other/declared": (b"42", JSON),
     "other/text": (b"hello", BYTES),
@@ -130,6 +146,9 @@ OTHERS: dict[str, tuple[bytes, int]] = {
     "other/word": (b'{"percent": NaN}', BYTES),
     "other/bytes": (b"\xff\xfe{}", BYTES),
     "other/inside": (b'{"percent": "\xff"}', BYTES),
+    "other/cbor": (cbor2.dumps(42), CBOR),
+    "other/cbor/cut": (cbor2.dumps({"percent": 1})[:-1], CBOR),
+    "other/pack": (msgpack.packb("text"), PACK),
     "other/empty": (b"", BYTES),
     "other/deep": (b"[" * 2000 + b"]" * 2000, BYTES),
     "other/long": (b'{"percent": "' + b"x" * MOST_BYTES + b'"}', BYTES),
@@ -137,24 +156,29 @@ OTHERS: dict[str, tuple[bytes, int]] = {
 """Payloads that are no documents, or none that is parsed."""
 
 
-def rows(at: float = 0) -> list[Row]:
+def row(key: str, value: bytes, encoding: str, at: float = 0) -> Row:
+    id, schema = recorded_parts(encoding)
+    return Row(key, value, at=at, encoding=id, schema=schema)
+
+
+def rows() -> list[Row]:
     said = {key: payload[:2] for key, payload in PAYLOADS.items()} | OTHERS
-    schemas = {CUSTOM: "application/json"}
-    return [
-        Row(key, value, at=at, encoding=id, schema=schemas.get(id))
-        for key, (value, id) in said.items()
-    ]
+    return [row(key, value, encoding) for key, (value, encoding) in said.items()]
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lake:
-    """Every payload; `tail/later` is known to `samples` alone, and one key has gone."""
+    """Every payload; those of `TAIL` are known to `samples` alone, and one key has gone."""
     folder = tmp_path_factory.mktemp("documents")
     pipeline: Pipeline | None = None
     for n, some in enumerate(
         (
-            [*rows(), Row("robot/gone", b'{"percent": 1}', encoding=JSON)],
-            [Row("tail/later", b'{"percent": 9}', at=5), Row("robot/gone", at=5, kind=1)],
+            [*rows(), row("robot/gone", b'{"percent": 1}', JSON)],
+            [
+                row("tail/later", b'{"percent": 9}', BYTES, 5),
+                row("tail/pack", msgpack.packb({"percent": 10}), PACK, 5),
+                Row("robot/gone", at=5, kind=1),
+            ],
         )
     ):
         write(folder / "journal", some)
@@ -176,8 +200,9 @@ def answered(executor: SqlExecutor, query: str, **settings: Any) -> list[dict[st
     return list(executor.run(SqlQuestion(query, PATIENT, **settings)).to_pylist())
 
 
+TAIL = {"tail/later": 9.0, "tail/pack": 10.0}
 PERCENT = "try_cast(json:percent AS double)"
-EXPECTED = {key: percent for key, (_, _, percent) in PAYLOADS.items()} | {"tail/later": 9.0}
+EXPECTED = {key: percent for key, (_, _, percent) in PAYLOADS.items()} | TAIL
 
 
 @pytest.mark.spark
@@ -204,6 +229,22 @@ class TestQuestions:
             "FROM samples WHERE json:a IS NOT NULL",
         )
         assert inner == {"c": "x", "n": 1, "none": None}
+
+    def test_binary_documents_are_read_without_a_function_of_python(
+        self, executor: SqlExecutor
+    ) -> None:
+        [one] = answered(
+            executor,
+            "SELECT json:raw::string AS raw, json:percent::int AS percent, encoding, bucket "
+            "FROM latest WHERE key = 'robot/cbor'",
+        )
+        bucket = one.pop("bucket")
+        assert isinstance(bucket, int)
+        assert one == {"raw": "ff", "percent": 4, "encoding": CBOR}
+        [count] = answered(executor, "SELECT count(*) AS n, count(json) AS j FROM samples")
+        assert count == {
+            "n": len(PAYLOADS) + len(OTHERS) + len(TAIL) + 2, "j": len(PAYLOADS) + len(TAIL) + 1,
+        }  # fmt: skip
 
     def test_what_is_no_document_is_null(self, executor: SqlExecutor) -> None:
         found = answered(executor, "SELECT DISTINCT key FROM samples WHERE json IS NULL")
@@ -237,12 +278,12 @@ class TestQuestions:
         assert plain == {"p": "1"}
 
     def test_rows_that_may_not_be_seen_are_not_there(self, executor: SqlExecutor) -> None:
-        access = RowAccess(("robot/declared",))
+        access = RowAccess(("robot/declared", "robot/cbor"))
         for table in ("samples", "latest"):
             found = answered(
                 executor, f"SELECT key, json:percent::int AS p FROM {table}", access=access
             )
-            assert found == [{"key": "robot/declared", "p": 7}]
+            assert {row["key"]: row["p"] for row in found} == {"robot/declared": 7, "robot/cbor": 4}
 
     def test_files_that_have_nothing_of_it_are_not_read(self, lake: Lake) -> None:
         def files(query: str) -> int:
@@ -280,8 +321,6 @@ class TestQuestions:
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_the_rule_is_that_of_payloads_without_an_encoding(spark: SparkSession) -> None:
-    from zenlake.lake.query.document_column import with_document
-
     pieces = st.sampled_from(
         [*(b'{ } [ ] , : "a" "b" 1 -0.5e3 null true'.split()), b" ", b"\n", b'{"a": 1}', b"[2]"]
     )
@@ -304,3 +343,52 @@ def test_the_rule_is_that_of_payloads_without_an_encoding(spark: SparkSession) -
             assert json.loads(text or "0") == implied, payloads[n]
         else:
             assert text is None, payloads[n]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_a_document_under_a_wildcard_is_that_of_the_keys_it_means(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    heard = time.time() - START
+    pipeline: Pipeline | None = None
+    for some in (
+        [("wild/a", b'{"percent": 1}', JSON, 0), ("wild/*", cbor2.dumps({"percent": 12}), CBOR, 3)],
+        [("wild/b", b'{"percent": 2}', JSON, 1), ("wild/c", b'{"percent": 3}', JSON, 4)],
+    ):
+        write(tmp_path / "journal", [replace(row(*one), heard=heard) for one in some])
+        if pipeline is None:
+            pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here())
+            pipeline.step()
+            pipeline.finish()
+        pipeline.step()
+    lake = zenlake.lake.open(tmp_path / "lake", spark)
+    found = lake.sql("SELECT key, json:percent::int FROM latest").collect()
+    assert {key: percent for key, percent in found} == {"wild/a": 12, "wild/b": 12, "wild/c": 3}
+
+
+def test_only_files_with_binary_documents_are_read_by_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline: Pipeline | None = None
+    for some in (
+        [row("a", b"{}", JSON), row("b", b"", BYTES)],
+        [row("c", b"{}", JSON), row("d", b"\x80", f"{PACK};x"), row("e", b"", BYTES)],
+        [row("f", b"{}", JSON)],
+    ):
+        write(tmp_path / "journal", some, 1)
+        pipeline = pipeline or Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here())
+        pipeline.step()
+    samples = table_of(tmp_path / "lake", "samples")
+    paths = samples.actions()["path"].to_pylist()
+    catalog = Catalog(LakeLocation(tmp_path / "lake"))
+    assert len(paths) == 3
+    # By statistics alone the first file may have MessagePack, too.
+    assert len(list(files_that_may_be_binary(samples.actions()))) == 2
+    (binary,) = catalog.binary_files(samples, paths)
+    assert has_binary(samples.place, binary)
+    assert catalog.binary_files(samples, [path for path in paths if path != binary]) == []
+    assert not has_binary(samples.place, "gone.parquet")
+    monkeypatch.setattr("zenlake.lake.query.catalog.MOST_LOOKED_AT", 0)
+    assert catalog.binary_files(samples, paths) == [binary]
+    assert len(Catalog(LakeLocation(tmp_path / "lake")).binary_files(samples, paths)) == 2

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenlake.keys.pattern import END, spark_is_wild, spark_pattern_of
+from zenlake.lake.decode.document_text import DOCUMENT_TEXT, document_text
 from zenlake.lake.ingest.latest import BASE, MERGED
 from zenlake.lake.ingest.latest_tasks import memory_of
 from zenlake.lake.model.sample_rows import LATEST
@@ -72,12 +73,15 @@ def fresh(
 ) -> DataFrame:
     """The rows of `latest` with the tail merged in.
 
-    `base` are the files of the table, `heard` those of the tail, as they are in `samples`.
+    `base` are the files of the table, `heard` those of the tail, as they are in `samples`; both
+    may have the column `document_text`.
     """
     from pyspark.sql.functions import expr
 
     buckets = int(latest.described.split()[0])
     names = [name for name in LATEST.names if name != "bucket"]
+    if DOCUMENT_TEXT in base.columns:
+        names.append(DOCUMENT_TEXT)
     since = " ".join(
         f"WHEN journal = '{app.rpartition('/')[0]}' AND partition = {app.rpartition('/')[2]} "
         f"THEN offset >= {end}"
@@ -94,7 +98,11 @@ def fresh(
             notes[row["key"]] = (row["hlc"], row["stamp_id"])
         rest = aside.filter(pc.invert(is_base))
         if rest.num_rows:
-            tuples = [(*(row[name] for name in names), False) for row in rest.to_pylist()]
+            remembered = rest.to_pylist()
+            if DOCUMENT_TEXT in names:
+                for row in remembered:
+                    row[DOCUMENT_TEXT] = document_text(row["value"], row["encoding"])
+            tuples = [(*(row[name] for name in names), False) for row in remembered]
             rows = rows.unionByName(spark.createDataFrame(tuples, rows.schema))
     wild = f"contains(key, '*') AND {spark_is_wild('key')}"
     anchored = f"concat('^', {spark_pattern_of('key')}, r'{END}')"

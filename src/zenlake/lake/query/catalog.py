@@ -8,18 +8,24 @@ question about one of them no more than a lake of one.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import final
+from typing import Final, final
 
 import pyarrow as pa
 
 from zenlake.lake.query.document_column import columns_in_sql
+from zenlake.lake.query.document_files import files_that_may_be_binary, has_binary
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.features import UnreadableTable
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["Catalog", "CatalogColumns"]
+
+MOST_LOOKED_AT: Final = 100
+"""Files that one question has looked at for their encodings."""
+MOST_REMEMBERED: Final = 10_000
+"""Files of which it is known whether they have payloads of CBOR or MessagePack."""
 
 Found = tuple[dict[str, Table], dict[str, UnreadableTable]]
 """Tables by name, and why others cannot be read."""
@@ -36,6 +42,8 @@ class Catalog:
         self.lock = threading.RLock()
         self._open: dict[str, Table] = {}
         self._actions: dict[str, tuple[Table, int, pa.Table]] = {}
+        #: Whether a file, which never changes, has payloads of CBOR or MessagePack.
+        self._binary: dict[tuple[str, str], bool] = {}
 
     def names(self) -> list[str]:
         """Return the names that tables may have; nothing is opened."""
@@ -117,6 +125,29 @@ class Catalog:
                 if self._open.get(table.name) is table:
                     self._actions[table.name] = known
             return known[2]
+
+    def binary_files(self, table: Table, paths: Sequence[str]) -> list[str]:
+        """Return those of these files of samples that have payloads of CBOR or MessagePack.
+
+        A file is looked at once. If many would have to be, the rest count as having them.
+        """
+        with self.lock:
+            wanted = set(paths)
+            found: list[str] = []
+            looked = 0
+            for path in files_that_may_be_binary(self.actions(table)):
+                if path not in wanted:
+                    continue
+                known = self._binary.get((table.name, path))
+                if known is None and looked < MOST_LOOKED_AT:
+                    looked += 1
+                    known = has_binary(table, path)
+                    while len(self._binary) >= MOST_REMEMBERED:
+                        del self._binary[next(iter(self._binary))]
+                    self._binary[table.name, path] = known
+                if known is not False:
+                    found.append(path)
+            return found
 
 
 @final

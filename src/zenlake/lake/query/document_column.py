@@ -4,8 +4,8 @@
 
 The column is in no file. A question that names it finds it in the views that are made for the
 question, so that no other question pays for it. It holds objects and arrays: of `application/json`
-and `text/json`, and of payloads without an encoding that are one (`expr/record.implied_value`).
-All other payloads have null there.
+and `text/json`, of payloads without an encoding that are one (`expr/record.implied_value`), and of
+CBOR and MessagePack, as texts of JSON (`decode/document_text`). All other payloads have null there.
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from zenlake.lake.decode.document_text import DOCUMENT_TEXT, MOST_BYTES
+from zenlake.values.encoding import CUSTOM_ID
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
+    "CUSTOM",
     "DOCUMENT",
+    "ENCODING_NAME",
     "MEANING",
-    "MOST_BYTES",
     "TYPE",
     "columns_in_sql",
     "has_document",
@@ -35,19 +39,22 @@ DOCUMENT: Final = "json"
 TABLES: Final = frozenset({"samples", "latest"})
 TYPE: Final = "variant"
 MEANING: Final = (
-    "the payload as a VARIANT if it is a JSON object or array, else null; only in SQL, and not in "
-    "`*` unless the question names it"
+    "the payload as a VARIANT if it is an object or array of JSON, CBOR or MessagePack, else null; "
+    "only in SQL, and not in `*` unless the question names it"
 )
-MOST_BYTES: Final = 4 << 20
-"""The longest payload that is parsed: a VARIANT under construction takes many times its text."""
-
 _ENCODINGS: Final = ("application/json", "text/json", "zenoh/bytes", "")
 """Encodings of payloads that are looked at; a payload without one is recorded as `zenoh/bytes`."""
-_NAME: Final = "substring_index(replace(encoding, 'unknown(65535);', ''), ';', 1)"
-"""An encoding without its schema; publishers may send a known name as a custom encoding."""
+CUSTOM: Final = f"unknown({CUSTOM_ID});"
+"""What stands before the text of a custom encoding that has the name of another one."""
+ENCODING_NAME: Final = (
+    f"substring_index(if(startswith(encoding, '{CUSTOM}'), substr(encoding, {len(CUSTOM) + 1}), "
+    "encoding), ';', 1)"
+)
+"""In SQL, the name of a recorded encoding: without its schema, and without the number of a custom
+encoding (`recorded/encoding.without_custom_id`)."""
 _TEXT: Final = "cast(value AS string)"
 _EXPRESSION: Final = f"""
-    CASE WHEN {_NAME} IN ({", ".join(f"'{name}'" for name in _ENCODINGS)})
+    CASE WHEN {ENCODING_NAME} IN ({", ".join(f"'{name}'" for name in _ENCODINGS)})
         AND octet_length(value) <= {MOST_BYTES}
         AND left(trim(LEADING ' \\t\\r\\n' FROM {_TEXT}), 1) IN ('{{', '[')
         AND json_array_length(concat('[', {_TEXT}, ',0]')) = 2
@@ -121,10 +128,16 @@ def _aliased(part: Any) -> bool:
 
 
 def with_document(rows: DataFrame) -> DataFrame:
-    """Return the rows of `samples` or `latest` with the column `json`."""
+    """Return the rows of `samples` or `latest` with the column `json`.
+
+    They may have a column `document_text`, which is taken away.
+    """
     from pyspark.sql.functions import expr
 
-    return rows.withColumn(DOCUMENT, expr(_EXPRESSION))
+    if DOCUMENT_TEXT not in rows.columns:
+        return rows.withColumn(DOCUMENT, expr(_EXPRESSION))
+    parsed = f"coalesce(try_parse_json({DOCUMENT_TEXT}), {_EXPRESSION})"
+    return rows.withColumn(DOCUMENT, expr(parsed)).drop(DOCUMENT_TEXT)
 
 
 def with_documents_as_text(answer: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from zenlake.lake.decode.document_text import DOCUMENT_TEXT, document_text, is_binary
 from zenlake.lake.query.plan_policy import FILES
 from zenlake.lake.table.data_files import open_file
 from zenlake.lake.table.location import LakeLocation
@@ -32,14 +33,25 @@ BATCH: Final = 16 * 1024
 """Rows that a task hands to Spark at once."""
 
 
-def objects_of(spark: SparkSession, table: Table, schema: str, paths: Sequence[str]) -> DataFrame:
-    """These files of a table, with all its columns, read by tasks of Python."""
+def objects_of(
+    spark: SparkSession,
+    table: Table,
+    schema: str,
+    paths: Sequence[str],
+    *,
+    documents: bool = False,
+) -> DataFrame:
+    """These files of a table, with all its columns, read by tasks of Python.
+
+    `documents`: only their rows of CBOR and MessagePack, with the column `document_text`.
+    """
     # Spark looks for a source of that name in the active session: another one may have it.
     with active(spark):
         spark.dataSource.register(LakeFiles)
     return (
         spark.read.format(FILES)
-        .schema(schema)
+        .schema(f"{schema}, `{DOCUMENT_TEXT}` string" if documents else schema)
+        .option("documents", str(documents))
         .option("place", table.place.uri)
         .option("paths", json.dumps(list(paths)))
         .option("columns", base64.b64encode(table.schema.serialize().to_pybytes()).decode())
@@ -58,14 +70,17 @@ class LakeFiles(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`; it always comes with the columns of the table."""
         options = self.options
-        return _Reader(options["place"], json.loads(options["paths"]), options["columns"])
+        documents = options["documents"] == str(True)
+        paths = json.loads(options["paths"])
+        return _Reader(options["place"], paths, options["columns"], documents)
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, place: str, paths: list[str], columns: str) -> None:
+    def __init__(self, place: str, paths: list[str], columns: str, documents: bool) -> None:
         self._place = place
         self._paths = paths
         self._columns = columns
+        self._documents = documents
 
     def partitions(self) -> Sequence[InputPartition]:
         """A task for each file."""
@@ -77,7 +92,23 @@ class _Reader(DataSourceReader):
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self._columns)))
         with open_file(place, partition.value, schema) as file:
             for rows in file.batches(BATCH):
-                yield from completed(rows, schema, partition.value).to_batches()
+                if self._documents:
+                    rows = rows.take(pa.array(_binary_places(rows), pa.int64()))
+                if rows.num_rows:
+                    whole = completed(rows, schema, partition.value)
+                    yield from (with_texts(whole) if self._documents else whole).to_batches()
+
+
+def _binary_places(rows: pa.Table) -> list[int]:
+    """Return the places of the rows whose payloads are CBOR or MessagePack."""
+    return [n for n, encoding in enumerate(rows["encoding"].to_pylist()) if is_binary(encoding)]
+
+
+def with_texts(rows: pa.Table) -> pa.Table:
+    """Return rows of samples with the column `document_text`."""
+    pairs = zip(rows["value"].to_pylist(), rows["encoding"].to_pylist(), strict=True)
+    texts = [document_text(value, encoding) for value, encoding in pairs]
+    return rows.append_column(DOCUMENT_TEXT, pa.array(texts, pa.string()))
 
 
 def completed(rows: pa.Table, schema: pa.Schema, path: str) -> pa.Table:

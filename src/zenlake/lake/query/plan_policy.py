@@ -156,9 +156,10 @@ def judge_analysed(plan: Any, place: str, limits: QueryLimits) -> None:
     walk = list(plans(plan, limits))
     for node, kind in walk:
         if kind == "DataSourceV2Relation":
-            # Of a lake on a store of objects: our own source, and only in the lake.
+            # Our own source, for a store of objects and for documents; and only in the lake.
             table = str(node.options().get("place") or "").partition("?")[0]
-            if str(node.table().name()) != FILES or not table.startswith(f"{place}/"):
+            inside = _bare(table).startswith(f"{_bare(place)}/")
+            if str(node.table().name()) != FILES or not inside:
                 raise Refused("the question reads something that is no table of the lake")
             continue
         if kind not in _ANALYSED_PLANS:

@@ -41,7 +41,7 @@ from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.plan_policy import demand_text, judge_analysed, judge_parsed
 from zenlake.lake.query.referenced_tables import Question, Unanswerable, ask, no_table, only_counts
 from zenlake.lake.query.row_filter import visible_rows
-from zenlake.lake.query.table_frames import frame_of
+from zenlake.lake.query.table_frames import frame_of, frame_with_documents
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.features import UnreadableTable
 from zenlake.lake.table.pruning import matching
@@ -254,7 +254,7 @@ class Planner:
             state = (table.version, other_version, tuple(paths), access, parsed)
             if self._shown.get(name) == state:
                 continue
-            frame = table_frame(self.session, self.catalog, table, paths, other)
+            frame = table_frame(self.session, self.catalog, table, paths, other, documents=parsed)
             visible = visible_rows(frame, access, published_root(table))
             if parsed:
                 visible = with_document(visible)
@@ -268,17 +268,37 @@ def published_root(table: Table) -> str:
 
 
 def table_frame(
-    spark: SparkSession, catalog: Catalog, table: Table, paths: list[str], samples: Table | None
+    spark: SparkSession,
+    catalog: Catalog,
+    table: Table,
+    paths: list[str],
+    samples: Table | None,
+    *,
+    documents: bool = False,
 ) -> DataFrame:
     """Return these files of a table as a question sees them.
 
-    `samples`: for `latest`, which gets what was heard since it was written.
+    `samples`: for `latest`, which gets what was heard since it was written. `documents`: with the
+    column `document_text` if some payloads are CBOR or MessagePack.
     """
-    rows = frame_of(spark, table, paths)
-    if samples is not None:
-        marks = marks_of(table)
-        tail = tail_of(catalog.actions(samples), marks)
-        return fresh(spark, rows, frame_of(spark, samples, tail), table, marks) if tail else rows
+    marks = {} if samples is None else marks_of(table)
+    tail = [] if samples is None else tail_of(catalog.actions(samples), marks)
+    if documents:
+        binary = catalog.binary_files(table, paths)
+        heard_binary = [] if samples is None else catalog.binary_files(samples, tail)
+        documents = bool(binary or heard_binary)
+    rows = (
+        frame_with_documents(spark, table, paths, binary)
+        if documents
+        else frame_of(spark, table, paths)
+    )
+    if samples is not None and tail:
+        heard = (
+            frame_with_documents(spark, samples, tail, heard_binary)
+            if documents
+            else frame_of(spark, samples, tail)
+        )
+        return fresh(spark, rows, heard, table, marks)
     return added_up(rows) if table.name == ROLLUPS else rows
 
 

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from zenlake.lake.decode.document_text import BINARY_ENCODINGS, DOCUMENT_TEXT
+from zenlake.lake.query.document_column import ENCODING_NAME
 from zenlake.lake.table.delta import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["frame_of", "spark_type"]
+__all__ = ["frame_of", "frame_with_documents", "spark_type"]
 
 _SPARK_TYPES: Final = {
     pa.string(): "string",
@@ -36,7 +38,7 @@ _SPARK_TYPES: Final = {
 
 def frame_of(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:
     """These files of a table, with all its columns."""
-    schema = ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in table.schema)
+    schema = _schema_of(table)
     if not paths:
         return spark.createDataFrame([], schema)
     if table.place.remote:
@@ -48,6 +50,34 @@ def frame_of(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:
         .option("basePath", table.place.address(""))
         .parquet(*[table.place.address(path) for path in paths])
     )
+
+
+def frame_with_documents(
+    spark: SparkSession, table: Table, paths: list[str], binary: list[str]
+) -> DataFrame:
+    """These files of a table of samples, with the column `document_text`.
+
+    `binary`: those of the files that have rows of CBOR or MessagePack.
+    """
+    from pyspark.sql.functions import coalesce, expr, lit
+
+    rows = frame_of(spark, table, paths)
+    nothing = lit(None).cast("string").alias(DOCUMENT_TEXT)
+    if not binary:
+        return rows.select("*", nothing)
+    from zenlake.lake.query.object_source import objects_of
+
+    # Exactly the rows that the source leaves out (`is_binary`).
+    others = ~coalesce(expr(ENCODING_NAME), lit("")).isin(*BINARY_ENCODINGS)
+    return (
+        rows.where(others)
+        .select("*", nothing)
+        .unionByName(objects_of(spark, table, _schema_of(table), binary, documents=True))
+    )
+
+
+def _schema_of(table: Table) -> str:
+    return ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in table.schema)
 
 
 def spark_type(kind: pa.DataType) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from zenlake.lake.model.decoder import WHOLE, Fields, Reason, Undecodable
 
-__all__ = ["MOST_DEPTH", "MOST_ITEMS", "fields_of", "library"]
+__all__ = ["MOST_DEPTH", "MOST_ITEMS", "fields_of", "library", "named", "plain_value"]
 
 MOST_ITEMS: Final = 100_000
 MOST_DEPTH: Final = 200
@@ -24,8 +24,17 @@ Other = Callable[[object], object]
 
 def fields_of(value: object, other: Other = str) -> Fields:
     """The entries of a mapping by the text of their keys, or the value as one field."""
-    fields = _plain(value, [MOST_ITEMS], other, 0)
-    return fields if isinstance(fields, dict) else {WHOLE: fields}
+    return named(plain_value(value, other))
+
+
+def named(value: object) -> Fields:
+    """Return the entries of a mapping, or any other plain value as one field."""
+    return value if isinstance(value, dict) else {WHOLE: value}
+
+
+def plain_value(value: object, other: Other = str) -> object:
+    """Return a value made of what columns hold, with the texts of keys; raises `Undecodable`."""
+    return _plain(value, [MOST_ITEMS], other, 0)
 
 
 def library(module: str, what: str) -> Any:

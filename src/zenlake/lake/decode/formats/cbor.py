@@ -13,7 +13,7 @@ from typing import Final
 
 import cbor2
 
-from zenlake.lake.decode.formats.bounded import fields_of
+from zenlake.lake.decode.formats.bounded import named, plain_value
 from zenlake.lake.decode.formats.instants import epoch_text, instant_text, iso_text
 from zenlake.lake.model.decoder import Fields, Reason, Undecodable
 from zenlake.lake.model.value_types import EXACT
@@ -31,6 +31,10 @@ class Cbor:
 
     def decode(self, payload: bytes, schema: str, type: object) -> Fields:
         """The entries of the map by the text of their keys, or the value."""
+        return named(self.value(payload))
+
+    def value(self, payload: bytes) -> object:
+        """Return the value as columns hold it; raises `Undecodable`."""
         read = cbor2.CBORDecoder(
             io.BytesIO(payload),
             semantic_decoders=_TAGS,
@@ -44,7 +48,7 @@ class Cbor:
         try:
             read.read(1)
         except cbor2.CBORDecodeEOF:
-            return fields_of(value, _untagged)
+            return plain_value(value, _untagged)
         raise Undecodable("not CBOR: bytes follow the value")
 
 

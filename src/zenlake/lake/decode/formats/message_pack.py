@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zenlake.lake.decode.formats.bounded import fields_of, library
+from zenlake.lake.decode.formats.bounded import library, named, plain_value
 from zenlake.lake.decode.formats.instants import instant_text
 from zenlake.lake.model.decoder import Fields, Reason, Undecodable
 
@@ -18,6 +18,10 @@ class MessagePack:
 
     def decode(self, payload: bytes, schema: str, type: object) -> Fields:
         """The entries of the map by the text of their keys, or the value; extensions as bytes."""
+        return named(self.value(payload))
+
+    def value(self, payload: bytes) -> object:
+        """Return the value as columns hold it; raises `Undecodable`."""
         msgpack = library("msgpack", "MessagePack")
         try:
             value = msgpack.unpackb(
@@ -30,7 +34,7 @@ class MessagePack:
             raise
         except Exception as error:  # whatever the library has for bytes that are none
             raise Undecodable(f"not MessagePack: {error!r}"[:400]) from error
-        return fields_of(value, _text)
+        return plain_value(value, _text)
 
 
 def _named_once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
