@@ -99,6 +99,7 @@ CASTS: dict[str, dict[str, str]] = {
     "lake/query/object_source.py": {
         "pa.scalar(partition_values.get(field.name), pa.string()).cast(field.type)": CHECKED,
     },
+    "lake/query/table_frames.py": {"lit(None).cast('string')": "null is null as a text, too"},
     "lake/query/text_columns.py": {
         "column.cast(_as_bytes(column.type))": "bytes of a text are the text",
     },

@@ -386,9 +386,9 @@ def test_only_files_with_binary_documents_are_read_by_python(
     # By statistics alone the first file may have MessagePack, too.
     assert len(list(files_that_may_be_binary(samples.actions()))) == 2
     (binary,) = catalog.binary_files(samples, paths)
-    assert has_binary(samples.place, binary)
+    assert has_binary(samples, binary)
     assert catalog.binary_files(samples, [path for path in paths if path != binary]) == []
-    assert not has_binary(samples.place, "gone.parquet")
+    assert not has_binary(samples, "gone.parquet")
     monkeypatch.setattr("zenlake.lake.query.catalog.MOST_LOOKED_AT", 0)
     assert catalog.binary_files(samples, paths) == [binary]
     assert len(Catalog(LakeLocation(tmp_path / "lake")).binary_files(samples, paths)) == 2
