@@ -18,8 +18,7 @@ filter about those (`read_everywhere`).
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from typing import Any, Final
 
@@ -40,12 +39,6 @@ NOTHING: Final[Seen] = (None, None)
 #: Before the name of an encoding that has no number.
 _CUSTOM: Final = "unknown(65535);"
 _IMPLIED: Final = frozenset({"", "zenoh/bytes", "text/plain", "zenoh/string"})
-_BINARY: Final = {
-    "application/cbor": "cbor2",
-    "application/msgpack": "msgpack",
-    "application/x-msgpack": "msgpack",
-    "application/vnd.msgpack": "msgpack",
-}
 
 
 def seen_payload(payload: bytes, encoding: str) -> Seen:
@@ -53,9 +46,9 @@ def seen_payload(payload: bytes, encoding: str) -> Seen:
     name = _name_of(encoding)
     if name in _IMPLIED:
         return _seen(implied_value(payload))
-    library = _BINARY.get(name)
-    if library is not None:
-        return _seen(_binary_value(payload, library))
+    read = _BINARY.get(name)
+    if read is not None:
+        return _seen(_binary_value(payload, read))
     return _seen(json_value(payload))
 
 
@@ -74,20 +67,32 @@ def _seen(value: object) -> Seen:
     return None, value if isinstance(value, int | float | str | bool) else None
 
 
-def _binary_value(payload: bytes, library: str) -> object:
+def _cbor(payload: bytes) -> object:
+    import cbor2
+
+    return cbor2.loads(payload)
+
+
+def _message_pack(payload: bytes) -> object:
+    import msgpack
+
+    return msgpack.unpackb(
+        payload, strict_map_key=False, timestamp=3, ext_hook=lambda code, data: data
+    )
+
+
+_BINARY: Final[Mapping[str, Callable[[bytes], object]]] = {
+    "application/cbor": _cbor,
+    "application/msgpack": _message_pack,
+    "application/x-msgpack": _message_pack,
+    "application/vnd.msgpack": _message_pack,
+}
+
+
+def _binary_value(payload: bytes, read: Callable[[bytes], object]) -> object:
     """Return the document in CBOR or MessagePack; None if it is none, or cannot be read here."""
     try:
-        reader: Any = importlib.import_module(library)
-    except ImportError:
-        return None
-    try:
-        if library == "cbor2":
-            value = reader.loads(payload)
-        else:
-            value = reader.unpackb(
-                payload, strict_map_key=False, timestamp=3, ext_hook=lambda code, data: data
-            )
-        return _plain(value, [MOST_ITEMS], 0)
+        return _plain(read(payload), [MOST_ITEMS], 0)
     except Exception:  # whatever the libraries have for bytes of strangers
         return None
 
