@@ -20,7 +20,7 @@ class AnonymousPort(StrEnum):
     SPARK_CONNECT = "spark-connect"
 
 
-#: What everybody may do who reaches the port.
+#: Actions that anybody who reaches the port may do, for the error message.
 OPENED: Final = {
     AnonymousPort.HTTP: "reads the status and the metrics",
     AnonymousPort.SPARK_CONNECT: "runs any program in this Spark, and reads and changes all rows",

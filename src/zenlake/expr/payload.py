@@ -1,4 +1,4 @@
-"""What a filter sees of a payload: the same wherever it is asked, and what typed tables have.
+"""Reads payloads for filters, by one rule in routers, subscribers, answers and typed tables.
 
     >>> seen_payload(b'{"battery": 12}', "zenoh/bytes")
     ({'battery': 12}, None)

@@ -39,13 +39,13 @@ COLUMNS: Final = [
     "offset",
 ]
 
-#: What every value is made of when it is heard, and has no offset yet.
+#: Columns that every received value has; its offset comes later.
 HEARD_COLUMNS: Final = COLUMNS[1:8]
-#: What only those have whose publisher numbers them.
+#: Columns of values whose publisher numbers its samples.
 SOURCE_COLUMNS: Final = COLUMNS[8:11]
 
 MOST_SOURCES: Final = 10_000
-"""So many publishers are known at a time, each of which many values share."""
+"""Publishers that are remembered at a time; the values of one share its object."""
 
 FEW: Final = 8
 """Up to this many rows are picked one by one: gathering columns has a price of its own."""
@@ -93,7 +93,7 @@ class LatestValue(NamedTuple):
     #: Where its row lies.
     partition: int = 0
     offset: int = 0
-    #: Who published it, one object for all values of a publisher; None: nobody says.
+    #: The publisher, one object for all its values; None if the sample names none.
     source: ValueSource | None = None
     sn: int = 0
 

@@ -48,7 +48,7 @@ _SCHEMA: Final = pa.schema(
         ("attachment", pa.large_binary()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
-        # What earlier versions wrote ends here.
+        # Files of earlier versions end here.
         ("source_zid", pa.binary()),
         ("source_eid", pa.int64()),
         ("source_sn", pa.int64()),

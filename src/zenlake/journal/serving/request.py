@@ -19,7 +19,7 @@ from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
 __all__ = ["PARAMETERS", "RowRequest"]
 
 PARAMETERS: Final = ("partition", "start", "end")
-"""What parameters can say. These rows are no application's, so no other name is passed over."""
+"""The parameters of a query for rows; any other name is refused."""
 
 _SHOWN: Final = 40
 """Letters of an unknown name that are shown."""
