@@ -1,9 +1,10 @@
 """Another program that merges, sorts, changes and deletes rows of tables with delta-rs.
 
-    python -m tests.lake.other_writer LAKE SECONDS SEED
+    python -m tests.lake.other_writer LAKE SECONDS SEED optimize|change
 
-It writes a line of JSON for each commit: the table, what was done, and the offsets that it deleted.
-A commit that lost a race is tried no more.
+Either it puts files in the place of others, as OPTIMIZE does, or it changes rows. It writes a line
+of JSON for each commit: the table, what was done, and the offsets that it deleted. A commit that
+lost a race is tried no more.
 """
 
 from __future__ import annotations
@@ -54,20 +55,17 @@ def _delete(table: DeltaTable, chance: random.Random) -> list[int]:
     return chosen
 
 
-ACTS: tuple[Callable[[DeltaTable, random.Random], list[int]], ...] = (
-    _compact,
-    _sort,
-    _update,
-    _merge,
-    _delete,
-)
+ACTS: dict[str, tuple[Callable[[DeltaTable, random.Random], list[int]], ...]] = {
+    "optimize": (_compact, _sort),
+    "change": (_update, _merge, _delete),
+}
 
 
 def main() -> None:
     lake, seconds, chance = Path(sys.argv[1]), float(sys.argv[2]), random.Random(int(sys.argv[3]))
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        name, act = chance.choice(TABLES), chance.choice(ACTS)
+        name, act = chance.choice(TABLES), chance.choice(ACTS[sys.argv[4]])
         if name != "pose" and act is _delete:
             continue
         try:

@@ -51,32 +51,36 @@ def keep_in_shape(lake: Path, over: threading.Event, failed: list[BaseException]
         failed.append(error)
 
 
+BY_NIGHT = pytest.mark.nightly(day="lake/test_two_writers.py")
+
+
+@pytest.mark.parametrize("acts", ["optimize", "change"])
 @pytest.mark.parametrize(
     "seconds",
-    [
-        pytest.param(6.0, id="by day"),
-        pytest.param(
-            60.0, id="by night", marks=pytest.mark.nightly(day="lake/test_two_writers.py")
-        ),
-    ],
+    [pytest.param(3.0, id="by day"), pytest.param(30.0, id="by night", marks=BY_NIGHT)],
 )
 def test_each_sample_is_in_each_table_once_but_for_those_that_the_other_deleted(
-    tmp_path: Path, seconds: float
+    tmp_path: Path, seconds: float, acts: str
 ) -> None:
+    """The lake merges no files while the other one does: that program notices it too seldom.
+
+    OPTIMIZE of delta-rs commits though its files are gone; `docs/how-to/other-writers.md` says so.
+    """
     lake, journal = tmp_path / "lake", tmp_path / "journal"
     write(journal, poses(0), 1)
     pipeline = Pipeline(str(lake), str(journal), Here(), CONFIG)
     pipeline.step()
     pipeline.fold(0.0, all=True)
     other = subprocess.Popen(
-        [sys.executable, "-m", "tests.lake.other_writer", str(lake), str(seconds), "7"],
+        [sys.executable, "-m", "tests.lake.other_writer", str(lake), str(seconds), "7", acts],
         stdout=subprocess.PIPE,
         cwd=ROOT,
     )
     failed: list[BaseException] = []
     over = threading.Event()
     upkeep = threading.Thread(target=keep_in_shape, args=(lake, over, failed))
-    upkeep.start()
+    if acts == "change":
+        upkeep.start()
     batches, conflicts = 1, 0
     try:
         while other.poll() is None:
@@ -90,7 +94,8 @@ def test_each_sample_is_in_each_table_once_but_for_those_that_the_other_deleted(
             assert pipeline.stopped.sentences() == ()
     finally:
         over.set()
-        upkeep.join()
+        if upkeep.ident is not None:
+            upkeep.join()
         told, _ = other.communicate()
     assert other.returncode == 0
     assert failed == []
@@ -99,9 +104,9 @@ def test_each_sample_is_in_each_table_once_but_for_those_that_the_other_deleted(
     pipeline.fold(time.monotonic(), all=True)
     assert (pipeline.behind(), pipeline.stopped.sentences()) == (0, ())
 
-    acts = [json.loads(line) for line in told.splitlines()]
-    print(Counter((one["table"], one["act"]) for one in acts), batches, conflicts)
-    gone = {offset for one in acts for offset in one["gone"]}
+    done = [json.loads(line) for line in told.splitlines()]
+    print(Counter((one["table"], one["act"]) for one in done), batches, conflicts)
+    gone = {offset for one in done for offset in one["gone"]}
     id = Journal.open(journal).id
     every = [(id, 0, offset) for offset in range(batches * EACH)]
     samples = rows_of(lake, "samples")
