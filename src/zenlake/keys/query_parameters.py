@@ -22,6 +22,7 @@ SERVICES: Final = {
     "lake": "a lake, for the keys that its journals record",
     "@lake/sql": "a lake, for a question in SQL; `@lake/sql/<view>` too",
     "@lake/tables": "a lake, for the description of its tables",
+    "@lake/without_table": "a lake, for the keys that have no table of their own",
     "@lake/views": "a lake, for its views",
     "@lake/alerts": "a lake, for its alerts",
     "@lake/decode": "a lake, for the fields of one sample",
@@ -80,7 +81,9 @@ TABLE: Final = (
         "_time=[now(-1h)..]",
         "every sample in a range of time, in the order of time",
         (*_KEYS, "@lake/alerts", "cache"),
-        passed_over_by=("@lake/tables", "@lake/views", "@journal", "@"),
+        passed_over_by=(
+            "@lake/tables", "@lake/without_table", "@lake/views", "@journal", "@",
+        ),
         for_lake=True,
     ),
     QueryParameter(
@@ -187,7 +190,10 @@ TABLE: Final = (
         "_readable",
         "_readable=…",
         "keys that the asker may read; routers with access control write it",
-        ("lake", "@lake/sql", "@lake/tables", "@lake/views", "@lake/alerts", "@journal"),
+        (
+            "lake", "@lake/sql", "@lake/tables", "@lake/without_table", "@lake/views",
+            "@lake/alerts", "@journal",
+        ),
         passed_over_by=("recorder", "storage", "@lake/decode", "@"),
         repeats=True,
     ),

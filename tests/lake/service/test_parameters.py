@@ -26,6 +26,7 @@ from zenlake.keys.readable import ReadableChoice, ReadableKeys
 from zenlake.lake import LakeConfig
 from zenlake.lake.continuous.manager import ContinuousQueries
 from zenlake.lake.model.typed_table import TypedTable
+from zenlake.lake.service.missing_tables import MissingTables
 from zenlake.lake.service.sample_decoder import SampleDecoder
 
 pytestmark = [pytest.mark.interop]
@@ -37,6 +38,7 @@ ASKED = {
     "lake": "robot/*",
     "@lake/sql": "@lake/sql?_sql=SELECT count(*) FROM samples",
     "@lake/tables": "@lake/tables/**",
+    "@lake/without_table": "@lake/without_table",
     "@lake/views": "@lake/views/**",
     "@lake/alerts": "@lake/alerts/**",
     "@lake/decode": "@lake/decode/robot/1",
@@ -52,27 +54,27 @@ TABLES = (("every", "robot/${id:*}"), ("one", "robot/1"))
 EMPTY = ("@lake/views", "@lake/alerts")
 #: `+`: obeys it, `-`: passes over it, `!`: refuses it.
 PAGE = """
-           recorder storage lake @lake/sql @lake/tables @lake/views @lake/alerts @lake/decode @journal @ cache
-_time      +        +       +    !         -            -           +            !            -        - +
-_asof      !        !       +    !         !            !           !            !            !        ! -
-_filter    !        !       +    !         !            !           !            !            !        ! -
-_project   !        !       +    !         !            !           !            !            !        ! -
-_agg       !        !       +    !         !            !           !            !            !        ! -
-_order     !        !       +    !         !            !           !            !            !        ! -
-_limit     +        +       +    !         !            !           !            !            !        ! -
-_as        !        !       +    +         !            !           !            !            !        ! -
-_proof     !        !       +    +         !            !           !            !            !        ! -
-_sql       !        !       !    +         !            !           !            !            !        ! -
-_ack_put   +        +       -    !         !            !           !            !            !        ! -
-_anyke     -        -       -    -         -            -           -            -            -        - -
-_max       -        -       -    -         -            -           -            -            -        - +
-_sn        -        -       -    -         -            -           -            -            -        - +
-_stats     -        -       -    -         -            -           -            -            -        + -
-_raw       -        -       -    -         -            -           -            -            -        - -
-_download  -        -       -    -         -            -           -            -            -        - -
-_cut       -        -       -    -         -            -           -            -            -        - -
-_readable  -        -       +    +         +            +           +            -            +        - -
-_asker     +        +       +    +         +            +           +            +            +        + -
+           recorder storage lake @lake/sql @lake/tables @lake/without_table @lake/views @lake/alerts @lake/decode @journal @ cache
+_time      +        +       +    !         -            -                   -           +            !            -        - +
+_asof      !        !       +    !         !            !                   !           !            !            !        ! -
+_filter    !        !       +    !         !            !                   !           !            !            !        ! -
+_project   !        !       +    !         !            !                   !           !            !            !        ! -
+_agg       !        !       +    !         !            !                   !           !            !            !        ! -
+_order     !        !       +    !         !            !                   !           !            !            !        ! -
+_limit     +        +       +    !         !            !                   !           !            !            !        ! -
+_as        !        !       +    +         !            !                   !           !            !            !        ! -
+_proof     !        !       +    +         !            !                   !           !            !            !        ! -
+_sql       !        !       !    +         !            !                   !           !            !            !        ! -
+_ack_put   +        +       -    !         !            !                   !           !            !            !        ! -
+_anyke     -        -       -    -         -            -                   -           -            -            -        - -
+_max       -        -       -    -         -            -                   -           -            -            -        - +
+_sn        -        -       -    -         -            -                   -           -            -            -        - +
+_stats     -        -       -    -         -            -                   -           -            -            -        + -
+_raw       -        -       -    -         -            -                   -           -            -            -        - -
+_download  -        -       -    -         -            -                   -           -            -            -        - -
+_cut       -        -       -    -         -            -                   -           -            -            -        - -
+_readable  -        -       +    +         +            +                   +           +            -            +        - -
+_asker     +        +       +    +         +            +                   +           +            +            +        + -
 """  # noqa: E501
 
 #: What is put below each root, in this order: the newest values are not in the order of keys.
@@ -127,6 +129,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             assert session is not None
             service.add(ContinuousQueries(service, print))
             service.add(SampleDecoder(session, pipeline.types, lambda: tuple(pipeline.specs)))
+            service.add(MissingTables(session, pipeline.found))
             half = len(SAMPLES) // 2
             for some, rows in ((SAMPLES[:half], half), (SAMPLES[half:], len(SAMPLES))):
                 for key, value in some:
@@ -334,6 +337,13 @@ def test_tables_of_keys_that_may_not_be_read_are_not_told_of(world: World) -> No
     assert "@lake/tables/one" in some
 
 
+def test_the_description_of_a_table_of_keys_has_its_format(world: World) -> None:
+    told_of = {key.rpartition("/")[2]: value for key, value in told(world, "@lake/tables/*")}
+    formats = {name: facts["format"] for name, facts in told_of.items() if "format" in facts}
+    assert formats == dict(TABLES)
+    assert not any("found" in told_of[name] for name in formats)
+
+
 def test_a_journal_gives_rows_and_sources_of_keys_that_may_be_read(world: World) -> None:
     ((_, ledger),) = told(world, f"@journal/j/ledger?{ONLY_1}")
     assert ledger["unprovable"] == {"robot/1": 2}
@@ -387,6 +397,7 @@ ELSEWHERE = {
     ("@lake/alerts", "_time"): "tests/lake/continuous/test_views_and_alerts.py",
     ("@lake/alerts", "_readable"): "tests/web/test_rules_on_page.py",
     ("@lake/views", "_readable"): "tests/web/test_rules_on_page.py",
+    ("@lake/without_table", "_readable"): "tests/lake/service/test_missing_tables.py",
 }
 COMPARED = {
     *((one, name) for one in KEYS for name in ("_time", "_limit")),

@@ -25,7 +25,7 @@ from zenlake.lake.model.key_families import FamilyFinder, KeyFamily, Positions, 
 from zenlake.lake.model.typed_table import TypedTable
 from zenlake.lake.table.location import LakeLocation
 
-__all__ = ["FoundTables", "StoredTable", "TableStore", "key_tables"]
+__all__ = ["FoundTables", "StoredTable", "TableStore", "key_tables", "stored_tables"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -209,6 +209,18 @@ class FoundTables:
             return self._finder.refusals
 
     @property
+    def refused(self) -> dict[str, tuple[str, ...]]:
+        """The keys that get no table and are remembered, by reason."""
+        with self._lock:
+            return self._finder.refused
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The keys that wait for their siblings."""
+        with self._lock:
+            return tuple(self._finder.pending)
+
+    @property
     def waiting(self) -> int:
         """How many keys wait for their siblings."""
         with self._lock:
@@ -289,6 +301,8 @@ class FoundTables:
         with self._lock:
             self.store.put(one)
             self._stored[one.name] = one
+            if not one.removed and not one.spec.ros2:
+                self._finder.forgive(KeyFormat(one.spec.format).matches)
             self.version += 1
             self._wait_until_taken()
 
@@ -320,6 +334,14 @@ def key_tables(place: LakeLocation, config: LakeConfig) -> tuple[TypedTable, ...
 
     Those of topics of ROS 2 that came along are in `decode/ros2_tables`.
     """
+    return (*config.tables, *(one.spec for one in stored_tables(place, config)))
+
+
+def stored_tables(place: LakeLocation, config: LakeConfig) -> tuple[StoredTable, ...]:
+    """Return the tables of the store that commands may change.
+
+    Removed tables, and those that the configuration names too, are left out.
+    """
     given = {one.name for one in config.tables}
-    more = (one for one in TableStore(place).specs() if one.name not in given)
-    return (*config.tables, *more)
+    every = TableStore(place).all()
+    return tuple(one for name, one in every.items() if not one.removed and name not in given)

@@ -23,7 +23,7 @@ beside it. Time is an argument, and nothing is read or written here.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, final
@@ -302,6 +302,11 @@ class FamilyFinder:
         if len(known) < MOST_REFUSED:
             known[key] = None
 
+    def forgive(self, has_table: Callable[[str], bool]) -> None:
+        """Forget the refusals of keys that have a table now."""
+        for key in [key for keys in self._refused.values() for key in keys if has_table(key)]:
+            self._forgive(key)
+
     def _forgive(self, key: str) -> None:
         for reason, known in list(self._refused.items()):
             if key in known:
@@ -316,6 +321,11 @@ class FamilyFinder:
             Refusal(reason, len(keys), tuple(islice(keys, MOST_EXAMPLES)))
             for reason, keys in sorted(self._refused.items())
         )
+
+    @property
+    def refused(self) -> dict[str, tuple[str, ...]]:
+        """The keys that are remembered, by the reason why they get no table."""
+        return {reason: tuple(keys) for reason, keys in sorted(self._refused.items())}
 
     @property
     def pending(self) -> Mapping[str, Positions]:

@@ -4,7 +4,7 @@
     @lake/sql                 a SELECT in the payload, or in `_sql=` if it has no `;`;
                               with `_proof=true` {"rows": …, "proof": …}
     @lake/sql/<name>          the same, over the rows of this name in `row_access`; without a proof
-    @lake/tables/**           the tables and their columns, as JSON
+    @lake/tables/**           the tables, their columns and their keys, as JSON
 
 An asker that a router's access control keeps from some keys (`_readable`, which the router adds) is
 told of none of them, whatever it asks.
@@ -33,6 +33,7 @@ from zenlake.journal.ledger.proof import ALWAYS, proven
 from zenlake.journal.reading.lists import holds_of_each
 from zenlake.keys import ResolvedRange, intersects, is_wild
 from zenlake.keys.readable import ReadableKeys
+from zenlake.lake.decode.table_store import stored_tables
 from zenlake.lake.history.answer import (
     ARROW,
     NEWEST,
@@ -339,8 +340,10 @@ class BusAnswers:
         lake = self._service.lake
         readable = ReadableKeys.in_parameters(query.parameters)
         words = {name: table.described for name, table in lake.catalog.tables()[0].items()}
-        shown = shown_tables(words, lake.key_tables(), readable)
-        for name, facts in described(lake).items():
+        stored = stored_tables(lake.place, lake.config)
+        specs = (*lake.config.tables, *(one.spec for one in stored))
+        shown = shown_tables(words, specs, readable)
+        for name, facts in described(lake, stored).items():
             key = f"{TABLES}/{name}"
             if name in shown and intersects(asked, key):
                 query.reply(key, json.dumps(facts), encoding=JSON)

@@ -11,10 +11,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from zenlake.errors import LocalError
+from zenlake.lake.decode.table_store import StoredTable, stored_tables
 from zenlake.lake.query.document_column import columns_in_sql
 from zenlake.lake.query.executor import SqlExecutor, SqlQuestion
 from zenlake.lake.query.limits import QueryLimits
@@ -23,6 +24,7 @@ from zenlake.lake.service.local_server import Handler, LocalCaller, LocalServer
 if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.journal import Journal
+    from zenlake.lake.model.typed_table import TypedTable
     from zenlake.lake.query.lake import Lake
 
 __all__ = ["Part", "Service", "described"]
@@ -144,14 +146,28 @@ class Service:
         caller.fact(described(self.lake))
 
 
-def described(lake: Lake) -> dict[str, dict[str, Any]]:
-    """The tables of a lake: rows, version and columns with their types."""
+def described(lake: Lake, stored: Iterable[StoredTable] | None = None) -> dict[str, dict[str, Any]]:
+    """Return rows, version and columns of each table, and how a table of keys came to be.
+
+    A table of keys has a `format`, and an `encoding` if one is set. `found` says whether it
+    appeared by itself or was made by command; a table of the configuration has none. `stored`: the
+    tables of the lake's store, if the caller has read them.
+    """
+    every = stored_tables(lake.place, lake.config) if stored is None else stored
+    keys = {one.name: _keys_of(one) for one in lake.config.tables}
+    keys |= {one.name: {**_keys_of(one.spec), "found": one.found} for one in every}
     with lake.catalog.lock:
         return {
             name: {
                 "rows": table.totals().rows,
                 "version": table.version,
                 "columns": columns_in_sql(name, table.schema),
+                **keys.get(name, {}),
             }
             for name, table in lake.catalog.tables()[0].items()
         }
+
+
+def _keys_of(table: TypedTable) -> dict[str, Any]:
+    encoding = {} if table.encoding is None else {"encoding": table.encoding}
+    return {"format": table.format, **encoding}

@@ -88,10 +88,12 @@ def serve_lake(
         service.add(tables)
         if session is not None:
             from zenlake.lake.service.bus import BusAnswers
+            from zenlake.lake.service.missing_tables import MissingTables
             from zenlake.lake.service.sample_decoder import SampleDecoder
 
             service.add(BusAnswers(service, session))
             service.add(SampleDecoder(session, pipeline.types, lambda: tuple(pipeline.specs)))
+            service.add(MissingTables(session, pipeline.found))
             for listener in _listeners(session, pipeline, tasks_on(spark), complain):
                 service.on_status(listener.problems)
                 service.add(listener)
