@@ -55,7 +55,8 @@ def placed(node: dict[str, Any]) -> dict[str, object]:
         "changes": [node], "neighbours": [5, {"zid": 5, "ingress": 5, "goes_to": 5}],
         "publishers": [None], "totals": {"healed": node, "unprovable_rows": node},
         "kind": node, "count": node, "user": node, "peer": node, "key": node, "reason": node,
-        "last_seconds_ago": node, "whatami": node, "rights": node, "why": node,
+        "last_seconds_ago": node, "whatami": node, "rights": node, "why": node, "waiting": node,
+        "without_table": [node, {"reason": node, "count": node, "examples": [node, SCRIPTS[0]]}],
     }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import { Guard, columnsOf, isRecord, number, parsed, records as recordsOf, text 
 import { brief, decode, timeOf } from "./decode.js";
 import { Chart } from "./chart.js";
 import { ViewsAndAlerts } from "./continuous.js";
+import { Tables } from "./tables.js";
 
 const SAVED = "zenlake-asked";
 const load = () => { try { return recordsOf(parsed(localStorage.getItem(SAVED))).filter((one) => typeof one.q === "string"); } catch { return []; } };
@@ -116,7 +117,7 @@ const everyOf = (text) => (Number(text) > 0 ? Math.min(MOST_EVERY, Math.max(LEAS
 
 export function Ask({ keys, route, own, go }) {
   const kind = route.get("kind") || "get", text = route.get("q") || "";
-  const [answer, setAnswer] = useState(null), [why, setWhy] = useState(""), [busy, setBusy] = useState(false), [saved, setSaved] = useState(load()), [tables, setTables] = useState([]), [looked, setLooked] = useState(false), [typed, setTyped] = useState("");
+  const [answer, setAnswer] = useState(null), [why, setWhy] = useState(""), [busy, setBusy] = useState(false), [saved, setSaved] = useState(load()), [tables, setTables] = useState([]), [looked, setLooked] = useState(false), [typed, setTyped] = useState(""), [looks, setLooks] = useState(0);
   useEffect(() => {
     let live = true;
     setAnswer(null); setWhy(""); setBusy(Boolean(text && own));
@@ -134,12 +135,12 @@ export function Ask({ keys, route, own, go }) {
     return () => { live = false; clearTimeout(timer); };
   }, [kind, text, own, every]);
   useEffect(() => {
-    // A lake that starts takes its time: it is looked for until it is there.
+    // A lake that starts takes its time: it is looked for until it is there. Tables appear by themselves: they are looked for now and then.
     let timer = null, live = true;
-    const look = () => bus.get("@lake/tables/**").then(({ rows }) => rows.filter((r) => r.key !== "ERROR")).catch(() => []).then((found) => { if (!live) return; setTables(found); setLooked(true); if (!found.length) timer = setTimeout(look, 3000); });
+    const look = () => bus.get("@lake/tables/**").then(({ rows }) => rows.filter((r) => r.key !== "ERROR")).catch(() => []).then((found) => { if (!live) return; setTables(found); setLooked(true); timer = setTimeout(look, found.length ? 15_000 : 3000); });
     look();
     return () => { live = false; clearTimeout(timer); };
-  }, []);
+  }, [looks]);
   const submit = (kind) => (event) => { event.preventDefault(); go("ask", { kind, q: new FormData(event.target).get("q"), n: String(Date.now()) }); };
   const save = () => { const next = [{ kind, q: text }, ...saved.filter((one) => one.q !== text)].slice(0, 20); localStorage.setItem(SAVED, JSON.stringify(next)); setSaved(next); };
   const plotted = answer ? series(answer.records) : null;
@@ -149,7 +150,7 @@ export function Ask({ keys, route, own, go }) {
       <datalist id="keys">${suggested(keys.keys.keys(), typed).map((key) => html`<option value=${key}></option>`)}</datalist>
       <form onSubmit=${submit("sql")}><${Box} text=${kind === "sql" ? text : ""} tables=${tables} /><button class="main">Run</button></form>
       ${looked && !tables.length && html`<p class="dim">No lake answers here. <code>zenlake up</code> starts one; Spark takes half a minute.</p>`}
-      ${tables.length > 0 && html`<p class="dim">Tables; a click writes the name and shows the columns: ${tables.map((row) => html`<${Table} row=${row} /> `)}</p>`}
+      ${tables.length > 0 && html`<p class="dim">Tables; a click writes the name and shows the columns: ${tables.map((row) => html`<${Table} key=${row.key} row=${row} /> `)}</p>`}
       ${saved.length > 0 && html`<p class="dim">Saved: ${saved.map((one) => html`<${Link} view="ask" route=${{ kind: one.kind === "sql" ? "sql" : "get", q: one.q }}>${one.q.slice(0, 60)}<//> `)}</p>`}
     </div>
     <div class="card" style="margin-top:.8rem" aria-live="polite">
@@ -161,5 +162,6 @@ export function Ask({ keys, route, own, go }) {
         ${plotted && html`<${Guard} name="the chart"><${Chart} series=${plotted} /><//>`}
         <table><thead><tr>${columns.map((name) => html`<th>${name}</th>`)}</tr></thead><tbody>${answer.records.slice(0, 1000).map((r) => html`<tr>${columns.map((name) => html`<td>${typeof r[name] === "object" && r[name] !== null ? JSON.stringify(r[name]) : String(r[name] ?? "")}</td>`)}</tr>`)}</tbody></table>`}
     </div>
-    <div class="card" style="margin-top:.8rem"><h2>Views and alerts</h2><${ViewsAndAlerts} sql=${kind === "sql" ? text : ""} /></div>`;
+    <div class="card" style="margin-top:.8rem"><h2>Views and alerts</h2><${ViewsAndAlerts} sql=${kind === "sql" ? text : ""} /></div>
+    <div class="card" style="margin-top:.8rem"><h2>Tables of keys</h2><${Tables} rows=${tables} done=${() => setLooks((n) => n + 1)} /></div>`;
 }

@@ -24,11 +24,11 @@ function Backtest({ name }) {
     ${told?.why ? html` <span class="bad" role="alert">${told.why}</span>` : told && html` <span role="status">would have been raised ${TIMES[told.raised.length] ?? `${told.raised.length} times`}</span>${told.raised.slice(0, 20).map((one) => html` <${Link} view="time" route=${from(one.time)}>${iso(text(one.time)).slice(0, 19).replace("T", " ")}<//>`)}`}`;
 }
 
-/** Takes one away when it is clicked twice: its table goes with it. */
-function Drop({ root, name, done }) {
+/** Takes one away when it is clicked twice: its table, or what else is said, goes with it. */
+export function Drop({ root, name, done, verb = "Drop", goes = "its table" }) {
   const [sure, setSure] = useState(false), [why, setWhy] = useState("");
   const drop = () => { if (!sure) { setSure(true); return; } bus.remove(`${root}/${name}`).then(done, (error) => { setSure(false); setWhy(error.message); }); };
-  return html`<button type="button" aria-label=${`${sure ? "Really drop" : "Drop"} ${name}`} onClick=${drop} onBlur=${() => setSure(false)}>${sure ? `Drop ${name} and its table` : "Drop"}</button>${why && html` <span class="bad" role="alert">${why}</span>`}`;
+  return html`<button type="button" aria-label=${`${sure ? `Really ${verb.toLowerCase()}` : verb} ${name}`} onClick=${drop} onBlur=${() => setSure(false)}>${sure ? `${verb} ${name} and ${goes}` : verb}</button>${why && html` <span class="bad" role="alert">${why}</span>`}`;
 }
 
 /** A form that makes the question of the SQL box a view or an alert. */
@@ -54,8 +54,8 @@ function Create({ sql, done }) {
     ${why && html`<p class="bad" role="alert">${why}</p>`}</details>`;
 }
 
-/** The names that a lake lets a view or an alert have. */
-const NAME = /^[a-z][a-z0-9_]{0,63}$/;
+/** The names that a lake lets a table, a view or an alert have. */
+export const NAME = /^[a-z][a-z0-9_]{0,63}$/;
 
 /** What is drawn of the views or alerts in an answer. Who may not read every key is not told the question, how many rows there are and why one failed. */
 const viewsOf = (kind, rows) => rows.filter(({ key, value }) => key !== "ERROR" && isRecord(value) && NAME.test(text(value.name)) && text(value.state))
