@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -19,8 +20,9 @@ from zenlake.lake.maintain.background import BackgroundMaintenance
 from zenlake.lake.maintain.repair import repair
 from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.query.planner import references
+from zenlake.lake.table.data_files import read_table, write_file
 from zenlake.lake.table.delta import Table
-from zenlake.lake.table.features import UnsupportedTable
+from zenlake.lake.table.features import TableDemands, UnsupportedTable, refusal_of
 from zenlake.lake.table.location import LakeLocation
 
 JSON = 5
@@ -130,7 +132,7 @@ REFUSED: dict[str, tuple[Written, str]] = {
     ),
     **{
         name: (written(protocol(3, 7, name)), f"feature {name}")
-        for name in ("typeWidening", "v2Checkpoint", "variantType", "vacuumProtocolCheck")
+        for name in ("typeWidening", "v2Checkpoint", "vacuumProtocolCheck")
     },
     **{
         name: (written(protocol(1, 7, writes=(name,))), f"feature {name}")
@@ -229,11 +231,36 @@ def test_a_table_that_is_not_understood_is_refused_with_the_feature_and_the_way_
 def test_features_that_nothing_uses_stand_in_nobodys_way(tmp_path: Path) -> None:
     lake, pipeline = filled(tmp_path)
     unused = ("appendOnly", "invariants", "checkConstraints", "generatedColumns", "changeDataFeed")
-    commit(lake / "pose", protocol(3, 7, "timestampNtz", "columnMapping", writes=unused))
+    named = ("timestampNtz", "columnMapping", "variantType")
+    commit(lake / "pose", protocol(3, 7, *named, writes=unused))
     write(tmp_path / "journal", rows(1))
     pipeline.step()
     assert pipeline.stopped.sentences() == ()
     assert table_of(lake, "pose").totals().rows == 2
+
+
+def test_a_column_of_documents_is_refused() -> None:
+    fields = [{"name": "at", "type": "timestamp_ntz"}, {"name": "said", "type": "variant"}]
+    for kept, refused in ((fields[:1], False), (fields, True)):
+        schema = json.dumps({"type": "struct", "fields": kept})
+        demands = TableDemands(3, 7, frozenset(["timestampNtz", "variantType"]), schema=schema)
+        assert ("feature variantType" in refusal_of("pose", demands)) is refused
+
+
+def test_a_table_with_times_without_a_zone_outlives_the_merging_of_its_files(
+    tmp_path: Path,
+) -> None:
+    place = LakeLocation(tmp_path)
+    schema = pa.schema([("at", pa.timestamp("us")), ("day", pa.date32())])
+    table = Table.create(place, "seen", schema, "day")
+    for n in range(2):
+        at = pa.table({"at": pa.array([n], pa.timestamp("us"))})
+        table.append([write_file(table.place, at, {"day": "2026-01-01"}, str(n))], {})
+    before = table.files()
+    rows = pa.concat_tables(read_table(table.place, f.path, table.file_schema) for f in before)
+    table.rewrite([write_file(table.place, rows, {"day": "2026-01-01"}, "both")], before, False)
+    again = table_of(tmp_path, "seen")
+    assert (len(again.files()), again.totals().rows) == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["samples", "latest", "gaps", "pose"])

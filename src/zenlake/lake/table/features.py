@@ -8,6 +8,7 @@ constraint forbids would be committed. deltalake opens most of these tables all 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -34,6 +35,9 @@ READER: Final = 3
 WRITER: Final = 7
 """The newest versions of the protocol, in which features have names."""
 
+VARIANT: Final = "variantType"
+_VARIANT_COLUMN: Final = re.compile(r'"(type|elementType|keyType|valueType)"\s*:\s*"variant"')
+
 UNDERSTOOD: Final = frozenset(
     [
         "appendOnly",
@@ -43,6 +47,8 @@ UNDERSTOOD: Final = frozenset(
         "generatedColumns",
         "invariants",
         "timestampNtz",
+        # delta-rs names it with a change of properties where there are times without a zone.
+        VARIANT,
     ]
 )
 """Features that a table may name. Most of them are refused where a property or a column uses them;
@@ -139,7 +145,10 @@ def refusal_of(name: str, demands: TableDemands) -> str:
 
 
 def _refusals(name: str, demands: TableDemands) -> Iterator[tuple[str, str]]:
-    for feature in sorted(demands.features - UNDERSTOOD):
+    unknown = demands.features - UNDERSTOOD
+    if _VARIANT_COLUMN.search(demands.schema):
+        unknown |= {VARIANT}
+    for feature in sorted(unknown):
         # Dropping others leaves this one behind, until the versions that had them are gone.
         history = " TRUNCATE HISTORY" if feature == "checkpointProtection" else ""
         drop = f"`ALTER TABLE {name} DROP FEATURE {feature}{history}`"
