@@ -1,14 +1,14 @@
 """The options of `format("zenoh")`: declared once, read from text, refused by name.
 
 Where Spark's Kafka source has an option for the same thing it has the same name here, so that
-who knows one knows the other.
+who knows one knows the other. `FormatOptions` reads the options of any format that declares them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -17,11 +17,21 @@ from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import KeyExpr
 
-__all__ = ["OPTIONS", "OptionError", "SourceOption", "SourceOptions", "documented"]
+__all__ = [
+    "OPTIONS",
+    "READ",
+    "STREAM",
+    "WRITE",
+    "FormatOptions",
+    "OptionError",
+    "SourceOption",
+    "SourceOptions",
+    "documented",
+]
 
 
 class OptionError(LocalError, ValueError):
-    """An option of `format("zenoh")` that does not exist, or a value it cannot have."""
+    """An option of a format that does not exist, or a value it cannot have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +176,6 @@ OPTIONS: Final = (
     ),
 )
 
-_BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 # Spark's own, which it hands to every sink.
 _SPARKS: Final = frozenset({"checkpointlocation", "queryname"})
 _ZENOH: Final = "zenoh."
@@ -174,28 +183,37 @@ _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class SourceOptions:
+class FormatOptions:
     """The options of one read or write, each checked when it is asked for."""
 
-    def __init__(self, given: Mapping[str, str], use: str) -> None:
-        """`use`: `read`, `readStream` or `write`; options that mean nothing there are refused."""
+    def __init__(
+        self,
+        given: Mapping[str, str],
+        use: str,
+        declared: Sequence[SourceOption],
+        format: str,
+        prefix: str = "",
+    ) -> None:
+        """`use`: `read`, `readStream` or `write`; options that mean nothing there are refused.
+
+        `declared`: all options of the format. Names that begin with `prefix` are not checked.
+        """
         self._given = {name.lower(): value for name, value in given.items()}
         self.use = use
+        by_name = {option.name.lower(): option for option in declared}
         for name in self._given:
-            self._check(name)
+            if name in _SPARKS or (prefix and name.startswith(prefix) and len(name) > len(prefix)):
+                continue
+            self._check(name, by_name, format)
 
-    def _check(self, name: str) -> None:
-        if name in _SPARKS or (name.startswith(_ZENOH) and len(name) > len(_ZENOH)):
-            return
-        option = _BY_NAME.get(name)
+    def _check(self, name: str, declared: Mapping[str, SourceOption], format: str) -> None:
+        option = declared.get(name)
         if option is None:
-            meant = nearest(name, _BY_NAME)
-            hint = f"; did you mean '{_BY_NAME[meant].name}'?" if meant else ""
-            known = ", ".join(option.name for option in OPTIONS if self.use in option.used_by)
+            meant = nearest(name, declared)
+            hint = f"; did you mean '{declared[meant].name}'?" if meant else "."
+            known = ", ".join(one.name for one in declared.values() if self.use in one.used_by)
             raise OptionError(
-                f"format(\"zenoh\") has no option '{name}'{hint} Options of {self.use}: {known}"
-                if hint
-                else f"format(\"zenoh\") has no option '{name}'. Options of {self.use}: {known}"
+                f"format(\"{format}\") has no option '{name}'{hint} Options of {self.use}: {known}"
             )
         if self.use not in option.used_by and not (name == "path" and self.use == WRITE):
             where = " and ".join(sorted(option.used_by))
@@ -272,6 +290,14 @@ class SourceOptions:
         """Words with commas between them."""
         return [word.strip() for word in self.text(name).split(",") if word.strip()]
 
+
+class SourceOptions(FormatOptions):
+    """The options of one read or write of `format("zenoh")`."""
+
+    def __init__(self, given: Mapping[str, str], use: str) -> None:
+        """`use`: `read`, `readStream` or `write`; options that mean nothing there are refused."""
+        super().__init__(given, use, OPTIONS, "zenoh", _ZENOH)
+
     def keys(self) -> list[str] | None:
         """The key expressions of `subscribe`; None for all."""
         names = self.names("subscribe")
@@ -315,10 +341,10 @@ class SourceOptions:
                 yield name.removeprefix(_ZENOH).replace(".", "/"), value.strip()
 
 
-def documented() -> str:
+def documented(declared: Sequence[SourceOption] = OPTIONS) -> str:
     """The table of all options, in Markdown."""
     lines = ["| option | for | default | meaning |", "| --- | --- | --- | --- |"]
-    for option in OPTIONS:
+    for option in declared:
         used_by = ", ".join(use for use in (READ, STREAM, WRITE) if use in option.used_by)
         lines.append(f"| `{option.name}` | {used_by} | {option.default} | {option.text} |")
     return "\n".join(lines) + "\n"

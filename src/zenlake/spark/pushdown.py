@@ -9,7 +9,7 @@ row here is not asked of Spark again; the rest stays with Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import compress
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import (
+    DataSourceReader,
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -43,6 +44,7 @@ __all__ = [
     "ALWAYS",
     "EVERYTHING",
     "NumberRange",
+    "PushFilters",
     "ScanRequest",
     "condition_of",
     "is_applied",
@@ -79,6 +81,26 @@ _ENDS: Final[dict[str, tuple[int | None, int | None]]] = {
     "<": (None, 0),
     "<=": (None, 1),
 }
+
+
+class PushFilters:
+    """The method `pushFilters` of a reader that also works while Spark's switch for it is off.
+
+    Spark refuses a reader that has such a method of its own while its switch for this
+    (`spark.sql.python.filterPushdown.enabled`) is off, even if there is no clause at all. It
+    recognises that by the function behind the method; this object shows it the one that every
+    reader inherits. A session of the user's own then reads as well, and filters by itself.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, take: Callable[[list[Filter]], list[Filter]]) -> None:
+        """`take`: takes filters over, and returns those that Spark still has to apply."""
+        self._take = take
+
+    def __call__(self, filters: list[Filter]) -> list[Filter]:
+        """Those that Spark still has to apply."""
+        return self._take(filters)
 
 
 # --- from Spark's filters to the tree -----------------------------------------------------------

@@ -29,6 +29,7 @@ from zenlake.spark.options import READ, STREAM, WRITE, SourceOptions
 from zenlake.spark.position import begin, end
 from zenlake.spark.pushdown import (
     ALWAYS,
+    PushFilters,
     ScanRequest,
     condition_of,
     is_applied,
@@ -98,7 +99,20 @@ class JournalReader(DataSourceReader):
     @property
     def pushFilters(self) -> Callable[[list[Filter]], Iterable[Filter]]:
         """How Spark hands over the WHERE clause, if its configuration has that switched on."""
-        return PushFilters(self)
+        return PushFilters(self.take_filters)
+
+    def take_filters(self, filters: list[Filter]) -> list[Filter]:
+        """Take over what the journal can decide. Return the filters that Spark still applies."""
+        left: list[Filter] = []
+        conditions: list[Node] = []
+        for filter in filters:
+            condition = condition_of(filter)
+            if condition is not None:
+                conditions.append(condition)
+            if condition is None or not is_applied(condition):
+                left.append(filter)
+        self.condition = And((*self.condition.nodes, *conditions))
+        return left
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks: ranges of offsets, without the segments that cannot hold a wanted row."""
@@ -126,35 +140,6 @@ class JournalReader(DataSourceReader):
             stop = stop if offsets.high is None else min(stop, offsets.high)
             ranges += _overlapping(journal, self.condition, Range(partition, start, stop))
         return ranges
-
-
-class PushFilters:
-    """Takes over what the journal can decide of a WHERE clause.
-
-    Spark refuses a reader that has such a method of its own while its switch for this
-    (`spark.sql.python.filterPushdown.enabled`) is off, even if there is no clause at all. It
-    recognises that by the function behind the method; this object shows it the one that every
-    reader inherits. A session of the user's own then reads as well, and filters by itself.
-    """
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: JournalReader) -> None:
-        """For one reader, which is changed."""
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> list[Filter]:
-        """Those that Spark still has to apply."""
-        left: list[Filter] = []
-        conditions: list[Node] = []
-        for filter in filters:
-            condition = condition_of(filter)
-            if condition is not None:
-                conditions.append(condition)
-            if condition is None or not is_applied(condition):
-                left.append(filter)
-        self._reader.condition = And((*self._reader.condition.nodes, *conditions))
-        return left
 
 
 def _overlapping(journal: Any, condition: Node, piece: Range) -> list[Range]:
