@@ -14,7 +14,7 @@ import re
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, final
 
@@ -225,11 +225,39 @@ class DataFileReader:
         wanted = self._wanted(columns)
         return self._as_table(self._file.read_row_group(number, self._there(wanted)), wanted)
 
-    def batches(self, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """All rows, at most so many at once."""
+    def batches(
+        self,
+        rows: int,
+        columns: Sequence[str] | None = None,
+        groups: Sequence[int] | None = None,
+    ) -> Iterator[pa.Table]:
+        """All rows, or those of some row groups, at most so many at once."""
         wanted = self._wanted(columns)
-        for batch in self._file.iter_batches(rows, columns=self._there(wanted)):
+        for batch in self._file.iter_batches(rows, groups, self._there(wanted)):
             yield self._as_table(pa.Table.from_batches([batch]), wanted)
+
+    def group_bounds(self, names: Collection[str]) -> dict[str, tuple[pa.Array, pa.Array]]:
+        """Return the least and the greatest value of columns in each row group; null is unknown.
+
+        Columns that the file has with another type than the table, or not at all, are left out.
+        """
+        groups = [self.metadata.row_group(n) for n in range(self.metadata.num_row_groups)]
+        there = self._file.schema_arrow
+        bounds: dict[str, tuple[pa.Array, pa.Array]] = {}
+        for place in range(self.metadata.num_columns):
+            name = self.metadata.schema.column(place).path
+            if name not in names or name not in self._schema.names or name not in there.names:
+                continue
+            kind = self._schema.field(name).type
+            if there.field(name).type != kind:
+                continue
+            pairs = [_group_bounds(group.column(place).statistics) for group in groups]
+            with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                bounds[name] = (
+                    pa.array([low for low, _ in pairs], kind),
+                    pa.array([high for _, high in pairs], kind),
+                )
+        return bounds
 
     def _wanted(self, columns: Sequence[str] | None) -> Sequence[str]:
         there = set(self.names)
@@ -257,6 +285,18 @@ class DataFileReader:
         if name in self._coded and pa.types.is_string(kind):
             kind = pa.dictionary(pa.int32(), kind)
         return pa.field(name, kind)
+
+
+def _group_bounds(statistics: Any) -> tuple[Any, Any]:
+    """Return the least and the greatest value that a footer says of a column; None is unknown."""
+    if statistics is None or not statistics.has_min_max:
+        return None, None
+    try:
+        low, high = statistics.min, statistics.max
+    except (OverflowError, ValueError):  # a time that Python has not
+        return None, None
+    # Some writers count NaN, and then nothing is known.
+    return (low, high) if low == low and high == high else (None, None)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import os
 import re
 import time
 import uuid
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ CONFIGURATION: Final = {
     "delta.enableExpiredLogCleanup": "true",
     "delta.checkpointInterval": "50",
 }
-_VERSION: Final = re.compile(rf"{LOG}/\d{{20}}\.json")
+_VERSION: Final = re.compile(r"\d{20}\.json")
 SHORTEST: Final = 3600.0
 """Seconds that the log remembers versions and files that were replaced, if nothing is said."""
 
@@ -186,6 +186,11 @@ class Table:
         return int(self._table.version())
 
     @property
+    def id(self) -> str:
+        """The number that the table got when it was made."""
+        return str(self._table.metadata().id)
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns."""
         return pa.schema(self._table.schema())
@@ -228,23 +233,40 @@ class Table:
 
         Raises `VersionTooOld` if the log does not go back so far.
         """
-        there = sorted(
-            int(name[len(LOG) + 1 : -5])
-            for name, _, _ in self.place.files()
-            if _VERSION.fullmatch(name)
-        )
+        there = self._versions()
         wanted = int(instant.timestamp() * 1000)
         after = bisect_right(there, wanted, key=self._committed_at)
         if not after:
             if not there or there[0] == 0:
                 return False
-            first = datetime.fromtimestamp(self._committed_at(there[0]) / 1000, UTC)
-            raise VersionTooOld(
-                f"the log of table '{self.name}' goes back to {first:%Y-%m-%dT%H:%M:%SZ}; "
-                "to keep more from now on, say `history: '7d'` in lake.json5"
-            )
+            raise self._too_old(there[0])
         self.at(there[after - 1])
         return True
+
+    def first_version_since(self, instant: datetime) -> int:
+        """Return the first version that was made then or later; the next one if there is none.
+
+        Raises `VersionTooOld` if the log does not go back so far.
+        """
+        there = self._versions()
+        wanted = int(instant.timestamp() * 1000)
+        first = bisect_left(there, wanted, key=self._committed_at)
+        if first == 0 and there and there[0] > 0:
+            raise self._too_old(there[0])
+        return there[first] if first < len(there) else self.version + 1
+
+    def _versions(self) -> list[int]:
+        """The versions whose commits the log still has, in order."""
+        # Of the log alone: below the table's folder are all its data files.
+        names = (name for name, _, _ in (self.place / LOG).files())
+        return sorted(int(name[:-5]) for name in names if _VERSION.fullmatch(name))
+
+    def _too_old(self, version: int) -> VersionTooOld:
+        first = datetime.fromtimestamp(self._committed_at(version) / 1000, UTC)
+        return VersionTooOld(
+            f"the log of table '{self.name}' goes back to {first:%Y-%m-%dT%H:%M:%SZ}; "
+            "to keep more from now on, say `history: '7d'` in lake.json5"
+        )
 
     def _committed_at(self, version: int) -> int:
         """When a version was made, in milliseconds."""
@@ -400,6 +422,11 @@ class Table:
                     if isinstance(note, dict) and note.get("kind") == kind:
                         return version, note
         return None
+
+    def commit_actions(self, version: int) -> list[dict[str, Any]] | None:
+        """Return the actions of one commit; None if the log does not have it any more."""
+        lines = self._page(version)
+        return None if lines is None else [json.loads(line) for line in lines if line.strip()]
 
     def _page(self, version: int) -> list[bytes] | None:
         """The actions of one commit; None if the log does not have it any more."""
