@@ -4,11 +4,14 @@ import doctest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import zenlake
 from tests.api.sessions import listening, where
 from tests.spark.rows import MIDNIGHT, SECOND, row, write_journal
+from zenlake.lake.spark_source.options import TABLE_OPTIONS
 from zenlake.spark.options import documented
 from zenlake.spark.schema import documented_columns
 
@@ -22,6 +25,7 @@ def test_the_page_has_every_option_and_every_column() -> None:
     text = PAGE.read_text("utf-8")
     assert documented() in text
     assert documented_columns() in text
+    assert documented(TABLE_OPTIONS) in text
 
 
 @pytest.mark.spark
@@ -33,6 +37,8 @@ def test_the_examples_of_the_page_do_what_it_says(spark: SparkSession, tmp_path:
         for n, (robot, value) in enumerate(said)
     ]
     write_journal(tmp_path / "journal", rows)
+    levels = pa.table({"id": ["1", "2", "1", "1"], "percent": [44.0, 20.5, 41.5, 97.0]})
+    write_deltalake(str(tmp_path / "lake" / "battery"), levels)
     told: list[str] = []
     with listening(mode='"router"') as router:
 
@@ -40,7 +46,10 @@ def test_the_examples_of_the_page_do_what_it_says(spark: SparkSession, tmp_path:
             query.reply("robot/1/battery", b"97")
 
         text = PAGE.read_text("utf-8").replace("tcp/localhost:7447", where(router))
-        for name in ("journal", "checkpoint", "poses"):
+        for name in (
+            *("journal", "checkpoint", "poses"),
+            *("lake/battery", "batteries_at", "batteries"),
+        ):
             text = text.replace(f'"{name}")', f'"{tmp_path / name}")')
         test = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
         with (
