@@ -295,7 +295,13 @@ def test_what_is_wrong_is_said_in_words(table: Path, tmp_path: Path) -> None:
         reader(table, columns="n,nam")
     with pytest.raises(OptionError, match="is bigint, not string"):
         source(table).reader(source(table).schema().add("n", "string")).partitions()
-    assert read(reader(table.parent, table="things", columns="n")) == list(range(60))
+
+
+def test_a_table_is_found_by_its_folder_its_address_or_its_name_in_a_lake(table: Path) -> None:
+    every = list(range(60))
+    assert read(reader(f"{table}/")) == every
+    assert read(reader(table.as_uri())) == every
+    assert read(reader(table.parent, table="things", columns="n")) == every
 
 
 def test_a_table_with_a_feature_that_is_not_understood_is_refused_by_name(tmp_path: Path) -> None:
