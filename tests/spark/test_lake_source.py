@@ -133,7 +133,7 @@ def test_files_that_conditions_rule_out_are_not_opened(
     capsys.readouterr()
     frame.explain()
     assert "Filter" not in capsys.readouterr().out.replace("RuntimeFilters", "")
-    with pytest.raises(Exception, match="No such file"):
+    with pytest.raises(Exception, match="no such file is kept"):
         read(spark, place).where("n >= 0").count()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -312,13 +313,45 @@ def test_a_table_with_a_feature_that_is_not_understood_is_refused_by_name(tmp_pa
         reader(place)
 
 
-def test_small_files_share_a_task_and_large_ones_have_their_own() -> None:
-    small, large = 1 << 10, 1 << 30
-    files = [TableFile(str(n), size, None, {}) for n, size in enumerate([small] * 50 + [large] * 3)]
+@given(st.lists(st.integers(1, 200 << 20), max_size=20))
+def test_small_files_share_a_task_and_large_ones_are_cut(sizes: list[int]) -> None:
+    files = [TableFile(str(n), size, None, {}) for n, size in enumerate(sizes)]
     tasks = packed(files)
-    assert [file for task in tasks for file in task] == files
-    assert len(tasks) == 4
-    assert packed([]) == []
+    covered: dict[str, int] = dict.fromkeys((file.path for file in files), 0)
+    for part in (part for task in tasks for part in task):
+        assert part.start == covered[part.file.path]
+        covered[part.file.path] = part.end
+    assert covered == {file.path: file.size for file in files}
+    bytes_of = [sum(part.end - part.start for part in task) for task in tasks]
+    assert all(size <= 64 << 20 for size in bytes_of)
+    # Two neighbours would not fit into one.
+    assert all(one + other > 1 << 20 for one, other in pairwise(bytes_of))
+
+
+def test_the_parts_of_a_large_file_have_each_row_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "one"
+    found = pa.table({"n": list(range(5000)), "day": ["d"] * 5000})
+    write_deltalake(str(place), found, partition_by=["day"])
+    (path,) = place.glob("*/*.parquet")
+    pq.write_table(found.select(["n"]), path, row_group_size=100)
+    monkeypatch.setattr("zenlake.lake.spark_source.tasks.SMALLEST_TASK_BYTES", 1000)
+    monkeypatch.setattr("zenlake.lake.spark_source.tasks.TASK_BYTES", 1000)
+    made = reader(place)
+    (size,) = DeltaTable(str(place)).get_add_actions(flatten=True)["size_bytes"].to_pylist()
+    assert len(made.partitions()) == -(-size // 1000) > 2
+    assert path.stat().st_size > size, "what lies behind the size that the log says is read, too"
+    assert read(made) == list(range(5000))
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    place = tmp_path / "one"
+    write_deltalake(str(place), pa.table({"n": [1]}))
+    (path,) = place.glob("*.parquet")
+    path.unlink()
+    with pytest.raises(DataLoss, match=f"the file {path.name} of .* is gone"):
+        read(reader(place))
 
 
 # --- streams ------------------------------------------------------------------------------------

@@ -77,19 +77,19 @@ class LakeTableReader(DataSourceReader):
         return [one for one, mine in found if mine is None]
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The tasks: files whose statistics do not rule out a wanted row, small ones together."""
+        """The tasks: of files whose statistics do not rule out a wanted row."""
         table = _version_of(self.options)
         self.columns.demand_of(table)
         files = files_of(files_meeting(table.actions(), self.filter.nodes))
-        return [InputPartition((table.place.uri, some)) for some in packed(files)]
+        return [InputPartition((table.place.uri, parts)) for parts in packed(files)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one task."""
         # Spark makes one task of an empty list.
         if partition.value is None:
             return iter(())
-        place, files = partition.value
-        return self.columns.rows(place, files, self.filter)
+        place, parts = partition.value
+        return self.columns.rows(place, parts, self.filter)
 
 
 def _version_of(options: TableOptions) -> Table:

@@ -133,14 +133,14 @@ class LakeTableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         table.refresh()
         self.columns.demand_of(table)
         files = self._between(self._offset(start), self._offset(end))
-        return [InputPartition((table.place.uri, some)) for some in packed(files)]
+        return [InputPartition((table.place.uri, parts)) for parts in packed(files)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of one task."""
         if partition.value is None:
             return iter(())
-        place, files = partition.value
-        return self.columns.rows(place, files)
+        place, parts = partition.value
+        return self.columns.rows(place, parts)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing: a table has other readers."""

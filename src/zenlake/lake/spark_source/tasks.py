@@ -1,4 +1,4 @@
-"""What the tasks of a read do: files of a table, small ones together, as batches of Arrow.
+"""What the tasks of a read do: files of a table, or parts of them, as batches of Arrow.
 
 A task is pickled and sent to another process. It names files; whoever runs it opens them.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, pairwise
+from math import inf
 from typing import Any, Final, final
 from urllib.parse import unquote
 
@@ -24,15 +26,24 @@ from zenlake.lake.spark_source.options import TableOptions
 from zenlake.lake.table.data_files import DataFileReader, open_file
 from zenlake.lake.table.delta import LOG, Table
 from zenlake.lake.table.location import LakeLocation
+from zenlake.spark.offsets import DataLoss
 from zenlake.spark.options import OptionError
 
-__all__ = ["TableColumns", "TableFile", "files_of", "open_table", "packed", "table_schema"]
+__all__ = [
+    "FilePart",
+    "TableColumns",
+    "TableFile",
+    "files_of",
+    "open_table",
+    "packed",
+    "table_schema",
+]
 
 BATCH_ROWS: Final = 16 * 1024
 """Rows that a task hands to Spark at once."""
 TASK_BYTES: Final = 64 << 20
 SMALLEST_TASK_BYTES: Final = 1 << 20
-"""A task gets files up to so many bytes together; fewer, if there are cores with nothing to do."""
+"""A task gets up to so many bytes of files; fewer, if there are cores with nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,15 @@ class TableFile:
     rows: int | None
     #: The values that its folder says, as text or as the columns have them.
     partition: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """The row groups of a file that begin at one of these bytes, as one task reads them."""
+
+    file: TableFile
+    start: int
+    end: int
 
 
 def files_of(actions: pa.Table) -> Iterator[TableFile]:
@@ -95,20 +115,28 @@ def _no_column(table: Table, name: str) -> OptionError:
     )
 
 
-def packed(files: Iterable[TableFile]) -> list[list[TableFile]]:
-    """Return the files of each task, in order."""
+def packed(files: Iterable[TableFile]) -> list[list[FilePart]]:
+    """Return the files of each task, in order: small ones together, large ones in parts."""
     every = list(files)
     share = sum(file.size for file in every) // (os.cpu_count() or 1)
     most = max(SMALLEST_TASK_BYTES, min(TASK_BYTES, share))
-    tasks: list[list[TableFile]] = []
+    tasks: list[list[FilePart]] = []
     room = 0
-    for file in every:
-        if not tasks or file.size > room:
+    for part in (part for file in every for part in _parts(file, most)):
+        size = part.end - part.start
+        if not tasks or size > room:
             tasks.append([])
             room = most
-        tasks[-1].append(file)
-        room -= file.size
+        tasks[-1].append(part)
+        room -= size
     return tasks
+
+
+def _parts(file: TableFile, most: int) -> Iterator[FilePart]:
+    count = max(1, -(-file.size // most))
+    bounds = [file.size * n // count for n in range(count + 1)]
+    for start, end in pairwise(bounds):
+        yield FilePart(file, start, end)
 
 
 @final
@@ -135,18 +163,28 @@ class TableColumns:
                 raise OptionError(f"column '{field.name}' may be null here; leave out NOT NULL")
 
     def rows(
-        self, place: str, files: Iterable[TableFile], filter: PushedFilter = EVERY_ROW
+        self, place: str, parts: Iterable[FilePart], filter: PushedFilter = EVERY_ROW
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows of files that meet a filter.
 
-        `place`: the folder of the table.
+        `place`: the folder of the table. Raises `DataLoss` if a file is gone.
         """
         location = LakeLocation(place)
-        for file in files:
-            # The log has paths as they stand in addresses.
-            with open_file(location, unquote(file.path), self.schema) as opened:
-                for rows in self._pieces(opened, file, _groups_meeting(opened, file, filter)):
-                    kept = filter.rows(self._completed(rows, file))
+        for part in parts:
+            with ExitStack() as stack:
+                # The log has paths as they stand in addresses.
+                path = unquote(part.file.path)
+                try:
+                    opened = stack.enter_context(open_file(location, path, self.schema))
+                except FileNotFoundError as error:
+                    raise DataLoss(
+                        f"the file {path} of {place} is gone: no such file is kept for the version "
+                        "that is read; read a newer version, or begin a stream with a new "
+                        "checkpoint"
+                    ) from error
+                groups = _groups_meeting(opened, part, filter)
+                for rows in self._pieces(opened, part.file, groups):
+                    kept = filter.rows(self._completed(rows, part.file))
                     if kept.num_rows:
                         yield from kept.to_batches()
 
@@ -186,9 +224,16 @@ def _partition_value(file: TableFile, field: pa.Field) -> pa.Scalar:
     return pa.scalar(value, field.type)
 
 
-def _groups_meeting(opened: DataFileReader, file: TableFile, filter: PushedFilter) -> list[int]:
-    """Return the row groups that may have a row that meets a filter."""
-    every = range(opened.metadata.num_row_groups)
+def _groups_meeting(opened: DataFileReader, part: FilePart, filter: PushedFilter) -> list[int]:
+    """Return the row groups of a part that may have a row that meets a filter."""
     node = And(filter.nodes)
-    may = may_hold(node, opened.group_bounds(fields_of(node) - file.partition.keys()))
-    return list(every) if may is None else [*compress(every, may.to_pylist())]
+    may = may_hold(node, opened.group_bounds(fields_of(node) - part.file.partition.keys()))
+    every = range(opened.metadata.num_row_groups)
+    found = every if may is None else compress(every, may.to_pylist())
+    # A file may be longer than the log says: its last part has all that is left.
+    end = inf if part.end >= part.file.size else part.end
+    return [n for n in found if part.start <= _first_byte(opened.metadata, n) < end]
+
+
+def _first_byte(metadata: Any, group: int) -> int:
+    return int(metadata.row_group(group).column(0).data_page_offset)
