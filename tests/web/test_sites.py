@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -86,7 +89,22 @@ class Evil(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Page)
         self.page = ""
+        self._taken: list[socket.socket] = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Take a connection; browsers open some before they need them."""
+        taken, where = super().get_request()
+        self._taken.append(taken)
+        return taken, where
+
+    def end(self) -> None:
+        """Answer nobody more, on connections that are there either."""
+        self.shutdown()
+        self.server_close()
+        for one in self._taken:
+            with suppress(OSError):  # most have ended
+                one.shutdown(socket.SHUT_RDWR)
 
 
 class _Page(BaseHTTPRequestHandler):
@@ -199,8 +217,7 @@ def test_a_name_that_is_made_to_point_here_reaches_no_key(driver: Browser) -> No
     port = evil.server_port
     driver.open(f"http://{NAME}:{port}/")
     # The same name and port are the router's from now on.
-    evil.shutdown()
-    evil.server_close()
+    evil.end()
     with router(plugins(http_port=f"127.0.0.1:{port}")) as bus:
         asked = Asked(bus)
         driver.js("reach()")

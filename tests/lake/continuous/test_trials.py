@@ -1,9 +1,10 @@
-"""Alerts tried over history by programs on this machine: each in its own turn, without a Spark."""
+"""Alerts tried over history by programs on this machine: each in its own turn."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,14 +21,19 @@ from zenlake.lake.service.service import Service
 from zenlake.lake.table.location import LakeLocation
 from zenlake.lake_client import ask
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 TEST = {"do": "continuous", "as": "operator", "action": "test", "kind": "alert", "name": "low"}
 
 
-def test_who_asks_much_keeps_no_other_program_from_trying_an_alert(tmp_path: Path) -> None:
+def test_who_asks_much_keeps_no_other_program_from_trying_an_alert(
+    tmp_path: Path, spark: SparkSession
+) -> None:
     write(tmp_path / "journal", [Row("a", b"1")])
     place = LakeLocation(str(tmp_path / "lake"))
     (tmp_path / "lake").mkdir()
-    service = Service(Lake(place, None, LakeConfig()), [Journal.open(tmp_path / "journal")], None)
+    service = Service(Lake(place, spark, LakeConfig()), [Journal.open(tmp_path / "journal")], None)
     gate = threading.Event()
 
     begun = threading.Semaphore(0)
