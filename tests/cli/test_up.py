@@ -64,6 +64,10 @@ class Up:
     def __init__(self, data: Path, where: str, *more: str, http: int = 0) -> None:
         self.data = data
         place = f"127.0.0.1:{http}"
+        if not any(
+            "rest" in word for word in more
+        ):  # else it would be 8000, if that is free at this moment
+            more = (*more, "--rest-http-port", "127.0.0.1:0")
         self.program = command(
             "up", "--data", str(data), "-l", where, "--json", "--http", place, *more
         )

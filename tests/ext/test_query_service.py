@@ -114,6 +114,7 @@ def test_who_asks_much_is_refused_and_others_are_answered_in_turn(world: World) 
     assert words(reply) == {"error": "too many queries wait already; ask again"}
     assert dict(world.service.refused) == {"busy": 1}
     other = asked(world.other, "k/a?other")
+    until(lambda: world.service._lanes.waiting == 5)
     go.set()
     for replies in (first, *waiting, other):
         assert [reply.ok is not None for reply in replies] == [True]
