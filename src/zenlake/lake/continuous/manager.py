@@ -301,7 +301,7 @@ class ContinuousQueries:
             return {**facts, "state": state, "why": why, "rights": held}
         why = self._why.get(definition.name, "")
         facts |= {
-            # One that is tried again goes on when it has got further than it failed.
+            # A query that is tried again goes on when it gets further than where it failed.
             "state": "stopped" if why else "running",
             "why": why,
             "rights": "",

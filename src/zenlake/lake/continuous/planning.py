@@ -96,7 +96,7 @@ class PlannedQuery:
     tables: Mapping[str, pa.Schema]
     """The columns that are read of each table."""
     grows: bool = False
-    """Whether columns that a table gets later belong into its rows."""
+    """True if columns that a table gets later belong into the rows of the query."""
 
 
 class PlanningFailed(ZError):

@@ -46,7 +46,7 @@ class ResultShape:
     joined: bool
     """Whether rows of several places are put together."""
     stateful: bool
-    """Whether Spark remembers rows or groups from one batch to the next."""
+    """Return True if Spark keeps rows or groups from one batch to the next."""
     window_end: str
     """The column of its rows that says when a window of time ends; empty: there is none."""
 

@@ -44,9 +44,9 @@ class StoredTable:
 
     name: str
     entry: Mapping[str, Any]
-    """What `lake.json5` would say of it."""
+    """The members that an entry of `lake.json5` would have."""
     found: bool = True
-    """It was found by itself, not made by command."""
+    """True for a table that was found by itself, False for one made by command."""
     since: Positions = field(default_factory=dict)
     """From where on each partition of a journal is read; where nothing stands, from its start."""
     removed: bool = False
@@ -222,7 +222,7 @@ class FoundTables:
 
     @property
     def waiting(self) -> int:
-        """How many keys wait for their siblings."""
+        """Return the number of keys that wait for their siblings."""
         with self._lock:
             return len(self._finder.pending)
 

@@ -86,7 +86,7 @@ class LatestTable(_DerivedTable):
         self._whole = True
 
     def due(self, now: float) -> bool:
-        """Whether enough came since, or another program has written files of the table."""
+        """Return True if enough rows came, or another program has written files of the table."""
         if not self.table.place.remote:  # where a look costs nothing
             self.table.refresh()
         if not self._is_whole():
@@ -161,7 +161,7 @@ class LatestTable(_DerivedTable):
             for group in _grouped(self._samples.files())
             for journal, ranges in by_journal.items()
         ]
-        # What is there comes first: of equal rows those of `samples` stay.
+        # Rows of the table come first: of equal rows those of `samples` stay.
         results = [*self._tasks.run([shown], "latest"), *self._tasks.run(works, "newest again")]
         scratch = [part.scratch for part in results if part.scratch is not None]
         buckets = self._merged_from(scratch, {})

@@ -83,7 +83,6 @@ def serve_lake(
             service.add(continuous)
         tables = TableCommands(pipeline.place, pipeline.config, pipeline.found, tasks_on(spark))
         service.handle("table", tables.handle)
-        service.handle("suggest", tables.suggest)
         service.on_status(tables.problems)
         service.add(tables)
         if session is not None:

@@ -14,7 +14,6 @@ from typing import Any, final
 from zenlake.errors import LocalError
 from zenlake.lake.decode.table_store import FoundTables
 from zenlake.lake.ingest.spark_tasks import Tasks
-from zenlake.lake.maintain.suggest import keys_of, suggest
 from zenlake.lake.maintain.table_changes import ChangedTable, TableChanges
 from zenlake.lake.model.config import LakeConfig
 from zenlake.lake.service.local_server import LocalCaller
@@ -76,14 +75,12 @@ def _text(request: Mapping[str, Any], member: str) -> str:
 
 @final
 class TableCommands:
-    """Answers requests whose `do` is `table` or `suggest`."""
+    """Answers requests whose `do` is `table`."""
 
     def __init__(
         self, place: LakeLocation, config: LakeConfig, found: FoundTables, tasks: Tasks
     ) -> None:
         """`found`: the tables of the running lake, which its pipelines share."""
-        self._place = place
-        self._config = config
         self._changes = TableChanges(place, config, found)
         self._tasks = tasks
         self._turn = threading.Lock()
@@ -118,10 +115,6 @@ class TableCommands:
             caller.fact(perform(self._changes, request, lambda: self._tasks))
         finally:
             self._turn.release()
-
-    def suggest(self, request: dict[str, Any], caller: LocalCaller) -> None:
-        """Say what tables the keys make, and why."""
-        caller.fact(asdict(suggest(self._place, self._config, keys_of(self._place))))
 
     def close(self) -> None:
         """Wait for the command that is under way."""
