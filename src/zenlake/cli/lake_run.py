@@ -144,8 +144,8 @@ def fill_lake(
     from zenlake.lake import Pipeline
     from zenlake.lake.ingest.cluster_probe import probe
     from zenlake.lake.ingest.failure_reason import reason_of
-    from zenlake.lake.ingest.pipeline import Step
     from zenlake.lake.ingest.spark_tasks import tasks_on
+    from zenlake.lake.ingest.step import Step
     from zenlake.lake.model.config import seconds_of
     from zenlake.lake.query.lost_cores import REAPED, in_one_java
     from zenlake.lake.service.bus_link import BusLink

@@ -8,7 +8,8 @@ from zenlake.lazy import lazy_names
 
 if TYPE_CHECKING:
     from zenlake.lake.decode.config_file import read_config
-    from zenlake.lake.ingest.pipeline import Pipeline, Step
+    from zenlake.lake.ingest.pipeline import Pipeline
+    from zenlake.lake.ingest.step import Step
     from zenlake.lake.maintain.status_file import read_status
     from zenlake.lake.model.config import LakeConfig, Retention
     from zenlake.lake.model.decoder import DecodedRows, PayloadBatch, Reason, Undecodable
@@ -40,7 +41,7 @@ __getattr__ = lazy_names(
         "Pipeline": "ingest.pipeline",
         "Reason": "model.decoder",
         "Retention": "model.config",
-        "Step": "ingest.pipeline",
+        "Step": "ingest.step",
         "Undecodable": "model.decoder",
         "open": "query.lake",
         "read_config": "decode.config_file",

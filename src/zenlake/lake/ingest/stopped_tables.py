@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, final
 
 from zenlake.clock.backoff import Backoff
+from zenlake.errors import ConfigError
+from zenlake.lake.ingest.failure_reason import reason_of
+from zenlake.lake.table.delta import CommitConflict
 
 __all__ = ["StoppedTable", "StoppedTables"]
+
+log = logging.getLogger("zenlake.lake")
 
 RETRY: Final = Backoff(2.0, 300.0)
 
@@ -35,6 +42,17 @@ class StoppedTables:
         had = self._all.get(name)
         pause = RETRY.after(0.0 if had is None else had.pause)
         self._all[name] = StoppedTable(reason, pause, now + pause)
+
+    @contextmanager
+    def alone(self, name: str, now: float) -> Iterator[None]:
+        """What goes wrong in here stops one table and no other."""
+        try:
+            yield
+        except (CommitConflict, ConfigError):
+            raise
+        except Exception as error:
+            log.debug("table '%s' stops", name, exc_info=error)
+            self.stop(name, reason_of(error), now)
 
     def went_on(self, name: str) -> None:
         """A table did go on."""

@@ -21,9 +21,10 @@ from zenlake.clock.throttle import LineBudget, Throttle
 from zenlake.errors import ConfigError, LocalError, ZError
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.freshness import Freshness
-from zenlake.lake.ingest.pipeline import Pipeline, Step
+from zenlake.lake.ingest.pipeline import Pipeline
 from zenlake.lake.ingest.schedule import CommitSchedule
 from zenlake.lake.ingest.spark_tasks import Tasks
+from zenlake.lake.ingest.step import Step
 from zenlake.lake.ingest.task import QUARANTINED
 from zenlake.lake.maintain.background import BackgroundMaintenance, Complain, Schedule
 from zenlake.lake.maintain.status_file import read_status, write_status
