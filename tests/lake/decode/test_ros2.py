@@ -344,7 +344,7 @@ def test_a_topic_behind_a_bridge_is_a_table_once_its_token_was_seen(tmp_path: Pa
     while other.step().rows or other.behind():
         pass
     assert {row["robot"] for row in rows_of(tmp_path / "other", "tfs")} == {"r1"}
-    assert sorted(other.typed) == ["tfs"]
+    assert [spec.name for spec in other.specs] == ["tfs"]
 
 
 def test_a_stamp_before_1970_is_counted_down_to_its_microsecond() -> None:
