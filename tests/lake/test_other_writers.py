@@ -19,6 +19,7 @@ from zenlake.lake.history.samples import History
 from zenlake.lake.ingest.spark_tasks import Work
 from zenlake.lake.maintain.forget import forget_in
 from zenlake.lake.maintain.rebuild import rebuild
+from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.table.location import LakeLocation
 from zenlake.lake.table.pruning import matching
 
@@ -137,7 +138,7 @@ def test_whatever_the_lake_does_with_a_table_it_does_with_files_of_others(tmp_pa
     (spec,) = config.tables
     assert rebuild(LakeLocation(lake), spec, Here()).rows == 21
     assert len(rows_of(lake, "quarantine")) == 2
-    history = History(LakeLocation(lake), [Journal.open(journal)])
+    history = History(Catalog(LakeLocation(lake)), [Journal.open(journal)])
     _, newest = history.newest("**")
     assert sorted(newest["key"].to_pylist()) == [f"robot/{n}/pose" for n in range(3)]
     found = pa.concat_tables(history.samples(history.look(), "robot/1/*", None))

@@ -81,11 +81,12 @@ class RecordedSource:
     def _look(self, lake: Path, journal: Journal | None) -> Sequence[int]:
         """The files of the tables; gives where the journal goes on."""
         from zenlake.lake.history.samples import History
+        from zenlake.lake.query.catalog import Catalog
         from zenlake.lake.table.location import LakeLocation
 
         if journal is None:
             raise LocalError("a lake is read together with its journal; name that, too")
-        history = History(LakeLocation(lake), [journal])
+        history = History(Catalog(LakeLocation(lake)), [journal])
         looked = history.look()
         files = looked.files
         lows, highs = ("min.hlc", "max.hlc")

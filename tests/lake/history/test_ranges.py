@@ -14,6 +14,7 @@ from zenlake.keys import ResolvedRange, intersects
 from zenlake.lake import LakeConfig, Pipeline
 from zenlake.lake.history.samples import History
 from zenlake.lake.maintain.upkeep import compact
+from zenlake.lake.query.catalog import Catalog
 
 KEYS = ("a/1", "a/2", "b/1")
 EXPRS = ("**", "a/*", "a/1", "b/**")
@@ -59,7 +60,7 @@ def test_any_instant_is_as_a_memory_has_it(
         write(journal, order[committed // 2 : committed])
         pipeline.step()
         write(journal, order[committed:])
-        history = History(pipeline.place, [pipeline.journal])
+        history = History(Catalog(pipeline.place), [pipeline.journal])
         if merge:
             compact(table_of(lake, "samples"), Here(), LakeConfig(), full=True)
         snapshot = history.look()

@@ -16,6 +16,7 @@ from zenlake.journal import Journal
 from zenlake.keys import intersects
 from zenlake.lake import Pipeline
 from zenlake.lake.history.samples import History
+from zenlake.lake.query.catalog import Catalog
 
 KEYS = ["a/1", "a/b/2", "b", "a/@v", "a/x1y"]
 WIDE = ["a/*", "a/**", "**", "*/x$*y"]
@@ -73,7 +74,7 @@ def test_the_lake_answers_as_the_oracle_does_now_and_at_any_moment(
                     pipeline.step()
                     if folded:
                         pipeline.finish()
-            history = History(pipeline.place, [Journal.open(one) for one in journals])
+            history = History(Catalog(pipeline.place), [Journal.open(one) for one in journals])
             for expr in ASKED:
                 snapshot, found = history.newest(expr)
                 assert shown(found) == truth(told, expr), expr

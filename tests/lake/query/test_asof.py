@@ -40,13 +40,13 @@ def test_tables_are_read_as_they_were_at_a_time(tmp_path: Path) -> None:
     opened.compact(tasks=Here())
     opened.vacuum(age=86400.0)
     for n, when in enumerate(moments):
-        found, damaged = opened.catalog.opened(instant_of(when))
+        found, damaged = opened.catalog.tables_at(instant_of(when))
         assert not damaged
-        assert found["samples"].totals().rows == n + 1
+        assert found["samples"].rows == n + 1
         # Its files are there, though compaction has replaced them since.
-        path = found["samples"].files()[0].path
+        path = found["samples"].paths[0]
         assert (lake / "samples" / path).exists()
-    assert opened.catalog.opened(datetime(2020, 1, 1, tzinfo=UTC))[0] == {}
+    assert opened.catalog.tables_at(datetime(2020, 1, 1, tzinfo=UTC))[0] == {}
     with pytest.raises(Unanswerable, match="no table 'samples' at 2020-01-01T00:00:00"):
         opened.ask("SELECT * FROM samples", "2020-01-01T00:00")
     with pytest.raises(LocalError, match="is no time"):

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zenlake.lake
-from tests.lake.journals import Here, table_of, write
+from tests.lake.journals import Here, write
 from tests.lake.rowsof import START, Row
 from zenlake.errors import LocalError
 from zenlake.expr.record import implied_value
@@ -379,12 +379,13 @@ def test_only_files_with_binary_documents_are_read_by_python(
         write(tmp_path / "journal", some, 1)
         pipeline = pipeline or Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here())
         pipeline.step()
-    samples = table_of(tmp_path / "lake", "samples")
-    paths = samples.actions()["path"].to_pylist()
     catalog = Catalog(LakeLocation(tmp_path / "lake"))
+    samples = catalog.table("samples")
+    assert samples is not None
+    paths = samples.paths
     assert len(paths) == 3
     # By statistics alone the first file may have MessagePack, too.
-    assert len(list(files_that_may_be_binary(samples.actions()))) == 2
+    assert len(list(files_that_may_be_binary(samples.actions))) == 2
     (binary,) = catalog.binary_files(samples, paths)
     assert has_binary(samples, binary)
     assert catalog.binary_files(samples, [path for path in paths if path != binary]) == []

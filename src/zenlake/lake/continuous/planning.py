@@ -196,23 +196,22 @@ def _ends_after(column: str, seconds: float) -> Column:
 def _named_tables(lake: Lake, sql: str) -> dict[str, pa.Schema]:
     """Return the tables that a question names, with the columns that it may read; raises if none
     of them grows."""
-    with lake.catalog.lock:
-        question, named = references(lake.catalog, sql)
-        own = {name: table.schema.names for name, table in named.items()}
-        if is_document_named(sql, question.trees, own):
+    question, named = references(lake.catalog, sql)
+    own = {name: table.schema.names for name, table in named.items()}
+    if is_document_named(sql, question.trees, own):
+        raise LocalError(
+            f"views and alerts have no column '{DOCUMENT}'; write "
+            "get_json_object(cast(value AS string), '$.percent')"
+        )
+    for name, table in named.items():
+        if name != LATEST and (
+            table.is_continuous or not set(table.schema.names) >= SAMPLE_COLUMNS
+        ):
             raise LocalError(
-                f"views and alerts have no column '{DOCUMENT}'; write "
-                "get_json_object(cast(value AS string), '$.percent')"
+                f"'{name}' is no table of samples; views and alerts are about samples, the "
+                "typed tables, and latest beside them"
             )
-        for name, table in named.items():
-            if name != LATEST and (
-                table.is_continuous or not set(table.schema.names) >= SAMPLE_COLUMNS
-            ):
-                raise LocalError(
-                    f"'{name}' is no table of samples; views and alerts are about samples, the "
-                    "typed tables, and latest beside them"
-                )
-        tables = {name: _needed(sql, table.schema) for name, table in named.items()}
+    tables = {name: _needed(sql, table.schema) for name, table in named.items()}
     if not tables.keys() - {LATEST}:
         raise LocalError(
             "the question is about nothing that grows: select from samples or a typed table; "

@@ -35,6 +35,7 @@ from zenlake.journal import Journal
 from zenlake.lake.continuous.generation import SchemaMoved, changed_column, kinds_of
 from zenlake.lake.history.samples import History
 from zenlake.lake.model.sample_rows import DAY
+from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.table.data_files import open_file
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.location import LakeLocation
@@ -312,7 +313,7 @@ class TableRowsReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows."""
         journals = [Journal.open(one) for one in self.journals]
-        _, rows = History(LakeLocation(self.lake), journals).newest("**")
+        _, rows = History(Catalog(LakeLocation(self.lake)), journals).newest("**")
         keep = pc.invert(pc.starts_with(rows["key"], OWN[0]))
         for prefix in OWN[1:]:
             keep = pc.and_(keep, pc.invert(pc.starts_with(rows["key"], prefix)))

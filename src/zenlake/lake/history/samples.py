@@ -35,7 +35,7 @@ from zenlake.lake.ingest.latest import BASE, MERGED, as_state, live, merged
 from zenlake.lake.ingest.latest_overlay import marks_of, tail_of
 from zenlake.lake.ingest.latest_tasks import memory_of
 from zenlake.lake.model.sample_rows import sample_rows
-from zenlake.lake.table.delta import Table
+from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.table.location import LakeLocation
 from zenlake.lake.table.pruning import matching
 from zenlake.recorded.newest_rows import newest_rows
@@ -74,49 +74,35 @@ class LakeSnapshot:
 class History:
     """Reads samples by key and time; for any number of threads."""
 
-    def __init__(self, place: LakeLocation, journals: Sequence[Journal]) -> None:
-        """Of the lake in this place, fed by these journals."""
-        self._place = place
+    def __init__(self, catalog: Catalog, journals: Sequence[Journal]) -> None:
+        """Of the lake with these tables, fed by these journals."""
+        self._catalog = catalog
         self._journals = tuple(journals)
         self._lock = threading.Lock()
-        self._samples: Table | None = None
-        self._latest: Table | None = None
-        self._known: tuple[int, Any] | None = None
         self._dead: dict[str, pa.Table | None] = {}
-        self._files = DataFiles(place / "samples")
-        self._buckets = DataFiles(place / "latest")
+        self._files = DataFiles(catalog.place / "samples")
+        self._buckets = DataFiles(catalog.place / "latest")
 
     def look(self, *, latest: bool = False) -> LakeSnapshot:
         """The tables as they are now, with the newest values if they are wanted."""
-        with self._lock:
-            samples = self._samples = self._fresh(self._samples, "samples")
-            if samples is None:
-                raise LocalError(f"the lake at {self._place.uri} has no samples yet; ask again")
-            if self._known is None or self._known[0] != samples.version:
-                self._known = samples.version, samples.actions()
-            newest = None
-            if latest:
-                table = self._latest = self._fresh(self._latest, "latest")
-                if table is not None:
-                    paths = table.actions()["path"].to_pylist()
-                    newest = (table.place, paths, marks_of(table))
-            # The tables first, then the journals: what is in neither does not exist yet.
-            committed = [
-                tuple(samples.committed(f"{one.id}/{p}") or 0 for p in range(one.partitions))
-                for one in self._journals
-            ]
-            version, files = self._known
+        # The tables first, then the journals: what is in neither does not exist yet.
+        apps = [f"{one.id}/{p}" for one in self._journals for p in range(one.partitions)]
+        found = self._catalog.table_with_offsets("samples", apps)
+        if found is None:
+            place = self._catalog.place.uri
+            raise LocalError(f"the lake at {place} has no samples yet; ask again")
+        samples, offsets = found
+        table = self._catalog.table("latest") if latest else None
+        newest = None if table is None else (table.place, table.paths, marks_of(table))
         tails = tuple(
-            JournalTail(journal, has, tuple(journal.watermark().offsets))
-            for journal, has in zip(self._journals, committed, strict=True)
+            JournalTail(
+                journal,
+                tuple(offsets[f"{journal.id}/{p}"] for p in range(journal.partitions)),
+                tuple(journal.watermark().offsets),
+            )
+            for journal in self._journals
         )
-        return LakeSnapshot(version, files, tails, newest)
-
-    def _fresh(self, table: Table | None, name: str) -> Table | None:
-        if table is None:
-            return Table.open(self._place, name)
-        table.refresh()
-        return table
+        return LakeSnapshot(samples.version, samples.actions, tails, newest)
 
     # --- rows in a range of time ----------------------------------------------------------------
 

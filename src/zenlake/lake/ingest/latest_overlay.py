@@ -22,6 +22,7 @@ from zenlake.lake.ingest.latest_tasks import memory_of
 from zenlake.lake.model.sample_rows import LATEST
 from zenlake.lake.table.data_files import DataFile
 from zenlake.lake.table.delta import Table
+from zenlake.lake.table.table_version import TableVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +33,7 @@ Marks = Mapping[str, int]
 """By journal and partition, `id/0`: the offset up to which `latest` has all."""
 
 
-def marks_of(latest: Table) -> dict[str, int]:
+def marks_of(latest: Table | TableVersion) -> dict[str, int]:
     """How far the table is, for every journal that ever flowed into it."""
     note = latest.last_note("append") or {}
     return {app: int(end) for app, end in note.get("at", {}).items()}
@@ -69,7 +70,7 @@ MOMENT: Final = f"regexp_replace(reverse({_EVEN}), '(.)(.)', '$2$1')"
 
 
 def fresh(
-    spark: SparkSession, base: DataFrame, heard: DataFrame, latest: Table, marks: Marks
+    spark: SparkSession, base: DataFrame, heard: DataFrame, latest: TableVersion, marks: Marks
 ) -> DataFrame:
     """The rows of `latest` with the tail merged in.
 
@@ -176,9 +177,9 @@ def _newest(
     ).where("place = 1 AND kind = 'put' AND own_kind = 'put'")
 
 
-def _memory(latest: Table) -> pa.Table | None:
+def _memory(latest: TableVersion) -> pa.Table | None:
     """What the files of the table remember besides their rows."""
-    remembered = [memory_of(latest.place, file.path) for file in latest.files()]
+    remembered = [memory_of(latest.place, path) for path in latest.paths]
     parts = []
     for part in remembered:
         if part is not None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from zenlake.lake.decode.document_text import BINARY_ENCODINGS, is_binary
 from zenlake.lake.query.document_column import CUSTOM
 from zenlake.lake.table.data_files import read_table
-from zenlake.lake.table.delta import Table
+from zenlake.lake.table.table_version import TableVersion
 
 __all__ = ["files_that_may_be_binary", "has_binary"]
 
@@ -45,7 +45,7 @@ def files_that_may_be_binary(actions: pa.Table) -> Iterator[str]:
             yield path
 
 
-def has_binary(table: Table, path: str) -> bool:
+def has_binary(table: TableVersion, path: str) -> bool:
     """Return True if a file has such payloads; a file that is lost has none."""
     if ENCODING not in table.file_schema.names:
         return False

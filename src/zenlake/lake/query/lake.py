@@ -80,9 +80,9 @@ class Lake:
         if version is not None:
             table.at(version)
         elif name == "latest":
-            samples = Table.open(self.place, "samples")
-        paths = table.actions()["path"].to_pylist()
-        return framed(table_frame(self.spark, self.catalog, table, paths, samples))
+            samples = self.catalog.table("samples")
+        shown = table.snapshot()
+        return framed(table_frame(self.spark, self.catalog, shown, shown.paths, samples))
 
     def ask(self, query: str, asof: datetime | str | None = None) -> Question:
         """The tables that a question reads; raises `Unanswerable` without Spark if it can."""

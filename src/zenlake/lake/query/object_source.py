@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from zenlake.lake.table.delta import Table
+    from zenlake.lake.table.table_version import TableVersion
 
 __all__ = ["LakeFiles", "objects_of"]
 
@@ -35,7 +35,7 @@ BATCH: Final = 16 * 1024
 
 def objects_of(
     spark: SparkSession,
-    table: Table,
+    table: TableVersion,
     schema: str,
     paths: Sequence[str],
     *,

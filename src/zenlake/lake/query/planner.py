@@ -45,6 +45,7 @@ from zenlake.lake.query.table_frames import frame_of, frame_with_documents
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.features import UnreadableTable
 from zenlake.lake.table.pruning import matching
+from zenlake.lake.table.table_version import TableVersion
 from zenlake.spark import jvm
 from zenlake.spark.session import session_conf
 
@@ -66,7 +67,7 @@ def references(
     query: str,
     asof: datetime | str | None = None,
     known: Callable[[str], bool] = lambda name: False,
-) -> tuple[Question, dict[str, Table]]:
+) -> tuple[Question, dict[str, TableVersion]]:
     """Return what a question names, and the tables that it reads, without Spark.
 
     `known` says whether a name that is no table means something all the same. Raises
@@ -77,7 +78,7 @@ def references(
     try:
         question = ask(query, columns, known)
         if not question.trees:  # it may read any of them
-            return question, (catalog.tables() if at is None else catalog.opened(at))[0]
+            return question, (catalog.tables() if at is None else catalog.tables_at(at))[0]
         return question, {name: columns.table(name) for name in question.tables}
     except KeyError as error:  # a folder that is no table, or was none then
         name = str(error.args[0])
@@ -96,14 +97,13 @@ def count_of(catalog: Catalog, query: str) -> pa.Table | None:
     name = names.get(asked.lower(), "latest")
     if name == "latest":  # which has what was heard since it was written, too
         return None
-    with catalog.lock:
-        try:
-            table = catalog.table(name)
-        except UnreadableTable:
-            return None  # what is wrong with it is told where the question is planned
-        if table is None:
-            return None
-        rows = catalog.actions(table)["num_records"]
+    try:
+        table = catalog.table(name)
+    except UnreadableTable:
+        return None  # what is wrong with it is told where the question is planned
+    if table is None:
+        return None
+    rows = table.actions["num_records"]
     count = pc.sum(rows).as_py() or 0
     return None if rows.null_count else pa.table({column: pa.array([count], pa.int64())})
 
@@ -139,8 +139,6 @@ class Planner:
         looked at once, now. Raises `Unanswerable` for a table or column that does not exist, and
         `Refused` for what a stranger may not ask.
         """
-        # Spark reads and resolves what was asked without the lock of the catalog, which all others
-        # need: how long that takes is for the asker to say.
         with self._lock:
             if limits is not None:
                 demand_text(query, limits)
@@ -151,8 +149,7 @@ class Planner:
                 if limits is not None:
                     judge_parsed(plan, frozenset(self.catalog.names()), limits)
             except Exception:
-                with self.catalog.lock:
-                    references(self.catalog, query, asof, known)  # which may know better why
+                references(self.catalog, query, asof, known)  # which may know better why
                 raise
             self._prepare(query, versions, asof, access, known)
             frame = jvm.frame_of_plan(self.session, plan)
@@ -170,58 +167,58 @@ class Planner:
         known: Callable[[str], bool],
     ) -> None:
         """Make what a question names views of the session, all of one moment."""
-        with self.catalog.lock:
-            question, tables = references(self.catalog, query, asof, known)
-            samples = None
-            if "latest" in tables and "latest" not in (versions or {}):
-                samples = tables["samples"] if "samples" in tables else self._samples(asof)
-            for name, version in (versions or {}).items():
-                if name in tables:
-                    tables[name] = self._at(name, version)
-            schemas = {name: table.schema.names for name, table in tables.items()}
-            documents = is_document_named(query, question.trees, schemas)
-            self._show(tables, samples, self._needed(question, tables), access, documents)
-            for name in question.others:
-                jvm.copy_view(name, self._spark, self.session)
+        question, tables = references(self.catalog, query, asof, known)
+        samples = None
+        if "latest" in tables and "latest" not in (versions or {}):
+            samples = tables["samples"] if "samples" in tables else self._samples(asof)
+        for name, version in (versions or {}).items():
+            if name in tables:
+                tables[name] = self._at(name, version)
+        schemas = {name: table.schema.names for name, table in tables.items()}
+        documents = is_document_named(query, question.trees, schemas)
+        self._show(tables, samples, self._needed(question, tables), access, documents)
+        for name in question.others:
+            jvm.copy_view(name, self._spark, self.session)
 
     def share(self) -> None:
         """Make the tables views that every session of this Spark sees, as they are now."""
-        with self.catalog.lock:
-            every, _ = self.catalog.tables()
-            for name, table in every.items():
-                other = every.get("samples") if name == "latest" else None
-                # What was said of a table tells a view from a later one of the same name.
-                state = table.described, table.version, -1 if other is None else other.version
-                if self._shared.get(name) == state:
-                    continue
-                paths = self.catalog.actions(table)["path"].to_pylist()
-                frame = table_frame(self.session, self.catalog, table, paths, other)
-                frame.createOrReplaceGlobalTempView(name)
-                self._shared[name] = state
+        every, _ = self.catalog.tables()
+        for name, table in every.items():
+            other = every.get("samples") if name == "latest" else None
+            # What was said of a table tells a view from a later one of the same name.
+            state = table.described, table.version, -1 if other is None else other.version
+            if self._shared.get(name) == state:
+                continue
+            paths = table.paths
+            frame = table_frame(self.session, self.catalog, table, paths, other)
+            frame.createOrReplaceGlobalTempView(name)
+            self._shared[name] = state
 
     def _is_elsewhere(self, name: str) -> bool:
         """Whether Spark itself knows a table or view of this name."""
         return bool(self._spark.catalog.tableExists(name))
 
-    def _samples(self, asof: datetime | str | None) -> Table | None:
+    def _samples(self, asof: datetime | str | None) -> TableVersion | None:
         """The table that `latest` follows, of the same moment."""
         if asof is None:
             return self.catalog.table("samples")
-        return self.catalog.private("samples", instant_of(asof))
+        return self.catalog.table_at("samples", instant_of(asof))
 
-    def _at(self, name: str, version: int) -> Table:
+    def _at(self, name: str, version: int) -> TableVersion:
         table = Table.open(self.catalog.place, name)
         assert table is not None
         table.at(version)
-        return table
+        return table.snapshot()
 
-    def _needed(self, question: Question, tables: Mapping[str, Table]) -> dict[str, list[str]]:
+    def _needed(
+        self, question: Question, tables: Mapping[str, TableVersion]
+    ) -> dict[str, list[str]]:
         """The files that a question can find something in, of each table."""
         schemas = {name: table.schema for name, table in tables.items()}
         wanted: dict[str, set[str]] = {}
         conditions_by_table = conditions_of(list(question.trees), schemas, datetime.now(UTC))
         for name, places in conditions_by_table.items():
-            actions = self.catalog.actions(tables[name])
+            actions = tables[name].actions
             for conditions in places:
                 if name == "latest":
                     # Of a row that is left out, an older one of its key must not take the place.
@@ -234,8 +231,8 @@ class Planner:
 
     def _show(
         self,
-        tables: Mapping[str, Table],
-        samples: Table | None,
+        tables: Mapping[str, TableVersion],
+        samples: TableVersion | None,
         only: Mapping[str, list[str]],
         access: RowAccess,
         documents: bool,
@@ -247,7 +244,7 @@ class Planner:
         for name, table in tables.items():
             paths = only.get(name)
             if paths is None:
-                paths = self.catalog.actions(table)["path"].to_pylist()
+                paths = table.paths
             other = samples if name == "latest" else None
             other_version = None if other is None else other.version
             parsed = documents and has_document(name, table.schema.names)
@@ -262,7 +259,7 @@ class Planner:
             self._shown[name] = state
 
 
-def published_root(table: Table) -> str:
+def published_root(table: TableVersion) -> str:
     """Return the keys that results in a table are published below; empty for other tables."""
     return f"{table.described.partition(' ')[0]}/{table.name}" if table.is_continuous else ""
 
@@ -270,9 +267,9 @@ def published_root(table: Table) -> str:
 def table_frame(
     spark: SparkSession,
     catalog: Catalog,
-    table: Table,
+    table: TableVersion,
     paths: list[str],
-    samples: Table | None,
+    samples: TableVersion | None,
     *,
     documents: bool = False,
 ) -> DataFrame:
@@ -282,7 +279,7 @@ def table_frame(
     column `document_text` if some payloads are CBOR or MessagePack.
     """
     marks = {} if samples is None else marks_of(table)
-    tail = [] if samples is None else tail_of(catalog.actions(samples), marks)
+    tail = [] if samples is None else tail_of(samples.actions, marks)
     if documents:
         binary = catalog.binary_files(table, paths)
         heard_binary = [] if samples is None else catalog.binary_files(samples, tail)

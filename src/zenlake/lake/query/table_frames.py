@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from zenlake.lake.decode.document_text import BINARY_ENCODINGS, DOCUMENT_TEXT
 from zenlake.lake.query.document_column import ENCODING_NAME
-from zenlake.lake.table.delta import Table
+from zenlake.lake.table.table_version import TableVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +36,7 @@ _SPARK_TYPES: Final = {
 }
 
 
-def frame_of(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:
+def frame_of(spark: SparkSession, table: TableVersion, paths: list[str]) -> DataFrame:
     """These files of a table, with all its columns."""
     schema = _schema_of(table)
     if not paths:
@@ -53,7 +53,7 @@ def frame_of(spark: SparkSession, table: Table, paths: list[str]) -> DataFrame:
 
 
 def frame_with_documents(
-    spark: SparkSession, table: Table, paths: list[str], binary: list[str]
+    spark: SparkSession, table: TableVersion, paths: list[str], binary: list[str]
 ) -> DataFrame:
     """These files of a table of samples, with the column `document_text`.
 
@@ -76,7 +76,7 @@ def frame_with_documents(
     )
 
 
-def _schema_of(table: Table) -> str:
+def _schema_of(table: TableVersion) -> str:
     return ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in table.schema)
 
 

@@ -94,7 +94,7 @@ class BusAnswers:
         """Answer for these keys; those that the journals' recorders name, if not said."""
         self._service = service
         self._session = session
-        self.history = History(service.lake.place, service.journals)
+        self.history = History(service.lake.catalog, service.journals)
         self.caps = caps or AnswerLimits()
         # Recorders may call their journals the same.
         self._names = tuple(dict.fromkeys(journal.name for journal in service.journals))
@@ -322,10 +322,9 @@ class BusAnswers:
         """
         lake = self._service.lake
         demand_text(text, SQL_LIMITS)
-        with lake.catalog.lock:
-            _, tables = references(lake.catalog, text, known=lambda name: True)
-            described = {name: table.described for name, table in tables.items()}
-            versions = {name: tables[name].version for name in sorted(tables)}
+        _, tables = references(lake.catalog, text, known=lambda name: True)
+        described = {name: table.described for name, table in tables.items()}
+        versions = {name: tables[name].version for name in sorted(tables)}
         behind = keys_behind(described, lake.key_tables())
         proof = self._proof(self.history.look(), behind)
         del proof["table"]

@@ -156,16 +156,15 @@ def described(lake: Lake, stored: Iterable[StoredTable] | None = None) -> dict[s
     every = stored_tables(lake.place, lake.config) if stored is None else stored
     keys = {one.name: _keys_of(one) for one in lake.config.tables}
     keys |= {one.name: {**_keys_of(one.spec), "found": one.found} for one in every}
-    with lake.catalog.lock:
-        return {
-            name: {
-                "rows": table.totals().rows,
-                "version": table.version,
-                "columns": columns_in_sql(name, table.schema),
-                **keys.get(name, {}),
-            }
-            for name, table in lake.catalog.tables()[0].items()
+    return {
+        name: {
+            "rows": table.rows,
+            "version": table.version,
+            "columns": columns_in_sql(name, table.schema),
+            **keys.get(name, {}),
         }
+        for name, table in lake.catalog.tables()[0].items()
+    }
 
 
 def _keys_of(table: TypedTable) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 from zenlake.errors import ZError
 from zenlake.lake.ingest.quarantine import waiting_for
 from zenlake.lake.ingest.spark_tasks import Tasks, tasks_on
-from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.query.lost_cores import LostCoresWatch
 from zenlake.lake.query.planner import Planner
@@ -213,8 +212,8 @@ class SharedTables:
 
     def __init__(self, lake: Lake) -> None:
         """Made at once."""
-        # One of its own: questions do not wait while views are planned.
-        self._planner = Planner(lake.spark, Catalog(lake.place))
+        # One of its own: questions of others do not wait while views are planned.
+        self._planner = Planner(lake.spark, lake.catalog)
         self._news = threading.Event()
         self._over = False
         self._thread = threading.Thread(target=self._follow, name="zenlake tables", daemon=True)

@@ -32,6 +32,7 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 
 from zenlake.errors import ZError
 from zenlake.lake.model.column_comments import ABOUT, commented, meaning_of
+from zenlake.lake.table.commit_log import NOTE, commit_lines, newest_note
 from zenlake.lake.table.data_files import DataFile, read_checkpoint
 from zenlake.lake.table.features import (
     LOG,
@@ -42,6 +43,7 @@ from zenlake.lake.table.features import (
     refusal_of,
 )
 from zenlake.lake.table.location import LakeLocation
+from zenlake.lake.table.table_version import TableVersion, file_columns, is_of_query
 
 __all__ = ["LOG", "MADE", "CommitConflict", "CorruptTable", "Table", "Totals", "VersionTooOld"]
 
@@ -50,8 +52,6 @@ TOUCHED: Final = "zenlake.touched"
 """The property that changes when files are merged."""
 MADE: Final = "zenlake/made"
 """Moves when a table was made again from `samples`."""
-NOTE: Final = "zenlake"
-"""The key of our own word in the information of a commit."""
 
 CONFIGURATION: Final = {
     "delta.enableExpiredLogCleanup": "true",
@@ -198,8 +198,7 @@ class Table:
     @property
     def file_schema(self) -> pa.Schema:
         """The columns of data files: all but the one that the table is partitioned by."""
-        partition = self.partition
-        return pa.schema([pa.field(f.name, f.type) for f in self.schema if f.name != partition])
+        return file_columns(self.schema, self.partition)
 
     @property
     def partition(self) -> str:
@@ -214,7 +213,19 @@ class Table:
     @property
     def is_continuous(self) -> bool:
         """Whether a view or an alert fills it, and not the pipeline."""
-        return self.described.startswith(("view ", "alert "))
+        return is_of_query(self.described)
+
+    def snapshot(self) -> TableVersion:
+        """Return the version that was read last; nothing that happens here changes it."""
+        return TableVersion(
+            self.name,
+            self.place,
+            self.version,
+            self.schema,
+            self.partition,
+            self.described,
+            self.actions(),
+        )
 
     def at(self, version: int) -> None:
         """Go to an older version."""
@@ -368,7 +379,7 @@ class Table:
         """All that have written to the table, as far as its log knows of them."""
         found: set[str] = set()
         for version in range(self.version, -1, -1):
-            lines = self._page(version)
+            lines = commit_lines(self.place, version)
             if lines is None:
                 break
             found |= {
@@ -402,41 +413,18 @@ class Table:
 
     def last_note(self, kind: str) -> dict[str, Any] | None:
         """What the newest commit of this kind noted, as far back as the log goes."""
-        found = self._noted(kind)
+        found = newest_note(self.place, self.version, kind)
         return None if found is None else found[1]
 
     def last_noted(self, kind: str) -> int | None:
         """The newest version that one of our commits of this kind made."""
-        found = self._noted(kind)
+        found = newest_note(self.place, self.version, kind)
         return None if found is None else found[0]
-
-    def _noted(self, kind: str) -> tuple[int, dict[str, Any]] | None:
-        # Not by `history`, which reads all of the log: it is nearly always the newest or the next.
-        for version in range(self.version, -1, -1):
-            lines = self._page(version)
-            if lines is None:
-                return None
-            for line in lines:
-                if b'"commitInfo"' in line:
-                    note = json.loads(line).get("commitInfo", {}).get(NOTE)
-                    if isinstance(note, dict) and note.get("kind") == kind:
-                        return version, note
-        return None
 
     def commit_actions(self, version: int) -> list[dict[str, Any]] | None:
         """Return the actions of one commit; None if the log does not have it any more."""
-        lines = self._page(version)
+        lines = commit_lines(self.place, version)
         return None if lines is None else [json.loads(line) for line in lines if line.strip()]
-
-    def _page(self, version: int) -> list[bytes] | None:
-        """The actions of one commit; None if the log does not have it any more."""
-        path = self.place.path(f"{LOG}/{version:020}.json")
-        try:
-            with self.place.filesystem.open_input_stream(path) as page:
-                lines: list[bytes] = page.read().splitlines()
-        except FileNotFoundError:
-            return None
-        return lines
 
     # --- changes --------------------------------------------------------------------------------
 
