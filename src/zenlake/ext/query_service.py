@@ -15,8 +15,8 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Final, Protocol
 
 from zenlake.api.options import encoding_parts
 from zenlake.engine.asker_lanes import MOST, AskerLanes
@@ -39,6 +39,13 @@ log = logging.getLogger("zenlake.ext")
 JSON: Final = "application/json"
 TOO_MANY: Final = LocalError("too many queries wait already; ask again")
 Submit = Callable[[Hashable, Callable[[], None]], bool]
+
+
+class Declared(Protocol):
+    """A queryable or a token of a session."""
+
+    def undeclare(self) -> None:
+        """End it."""
 
 
 class QueryService:
@@ -65,9 +72,15 @@ class QueryService:
         self.refused: Counter[str] = Counter()
         """Refusals by reason: `busy`, `invalid` (the query), `failed` (answering it)."""
 
-    def close(self) -> None:
-        """Answer no more, and wait for the answers that have begun."""
+    def close(self, declared: Iterable[Declared] = (), session: Session | None = None) -> None:
+        """Answer no more, and wait for the answers that have begun.
+
+        `declared`: what is undeclared first, unless its `session` is closed.
+        """
         self.closed = True
+        if session is not None and not session.is_closed():
+            for one in declared:
+                one.undeclare()
         self._lanes.close()
 
     def end(self) -> None:

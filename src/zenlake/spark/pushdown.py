@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,15 +19,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSourceReader,
-    EqualNullSafe,
-    EqualTo,
     Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
     In,
     IsNotNull,
-    LessThan,
-    LessThanOrEqual,
     StringStartsWith,
 )
 
@@ -36,6 +30,7 @@ from zenlake.expr import tree
 from zenlake.expr.pruning import may_hold
 from zenlake.expr.tree import And, Comparison, Field, Literal, Moment, Node, fields_of
 from zenlake.keys import KeyExpr
+from zenlake.spark.comparisons import comparison_of, moment_of
 
 if TYPE_CHECKING:
     from zenlake.journal.disk.segment import Segment
@@ -64,15 +59,6 @@ FIELDS: Final = {
 #: What is true of every row.
 ALWAYS: Final = And(())
 _PAST_LONG: Final = 1 << 63
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_OPERATORS: Final[dict[type[Filter], str]] = {
-    EqualTo: "=",
-    EqualNullSafe: "=",
-    GreaterThan: ">",
-    GreaterThanOrEqual: ">=",
-    LessThan: "<",
-    LessThanOrEqual: "<=",
-}
 #: By operator: where the whole numbers begin and end (exclusive) that compare so with zero.
 _ENDS: Final[dict[str, tuple[int | None, int | None]]] = {
     "=": (0, 1),
@@ -117,18 +103,12 @@ def condition_of(filter: Filter) -> Node | None:
             terms = [_term(FIELDS[name], value) for value in values if value is not None]
             known = tuple(term for term in terms if term is not None)
             return tree.In(FIELDS[name], known) if known and len(known) == len(terms) else None
-        case (
-            EqualTo(attribute=(name,), value=value)
-            | EqualNullSafe(attribute=(name,), value=value)
-            | GreaterThan(attribute=(name,), value=value)
-            | GreaterThanOrEqual(attribute=(name,), value=value)
-            | LessThan(attribute=(name,), value=value)
-            | LessThanOrEqual(attribute=(name,), value=value)
-        ) if name in FIELDS:
-            term = _term(FIELDS[name], value)
-            if term is not None:
-                return Comparison(FIELDS[name], _OPERATORS[type(filter)], term)
-    return None
+    comparison = comparison_of(filter)
+    if comparison is None or comparison.column not in FIELDS:
+        return None
+    field = FIELDS[comparison.column]
+    term = _term(field, comparison.value)
+    return None if term is None else Comparison(field, comparison.operator, term)
 
 
 def _term(field: Field, value: object) -> Literal | Moment | None:
@@ -137,9 +117,7 @@ def _term(field: Field, value: object) -> Literal | Moment | None:
         case "key", str():
             return Literal(value)
         case "time", datetime() if value.tzinfo is not None:
-            since = value - EPOCH
-            seconds = since.days * 86_400 + since.seconds
-            return Moment(seconds * 1_000_000 + since.microseconds, value.isoformat())
+            return moment_of(value)
         case "offset" | "partition" | "hlc", int() if (
             type(value) is int and -_PAST_LONG <= value < _PAST_LONG
         ):

@@ -63,9 +63,7 @@ class StorageReplies:
         self._service.closed = True
         self._claims.release(self._claim)
         self._duty.close()
-        if not self._session.is_closed():
-            self._queryable.undeclare()
-        self._service.close()
+        self._service.close([self._queryable], self._session)
 
     def _asked(self, query: Query) -> None:
         self._storage.counts.queries += 1

@@ -203,11 +203,7 @@ class ContinuousQueries:
         self._over.set()
         self._answers.closed = True
         self._thread.join(60.0)
-        session = self._service.session
-        if session is not None and not session.is_closed():
-            for queryable in self._queryables:
-                queryable.undeclare()
-        self._answers.close()
+        self._answers.close(self._queryables, self._service.session)
         with self._lock:
             for one in self._running.values():
                 one.stop()

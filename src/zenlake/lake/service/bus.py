@@ -153,13 +153,7 @@ class BusAnswers:
 
     def close(self) -> None:
         """Answer no more."""
-        self._answers.closed = True
-        if not self._session.is_closed():
-            for token in self._tokens:
-                token.undeclare()
-            for queryable in self._declared:
-                queryable.undeclare()
-        self._answers.close()
+        self._answers.close([*self._tokens, *self._declared], self._session)
 
     # --- questions ------------------------------------------------------------------------------
 

@@ -40,10 +40,7 @@ class MissingTables:
 
     def close(self) -> None:
         """Answer no more."""
-        self._service.closed = True
-        if not self._session.is_closed():
-            self._queryable.undeclare()
-        self._service.close()
+        self._service.close([self._queryable], self._session)
 
     def _asked(self, query: Query) -> None:
         self._service.later(query, self._answer)

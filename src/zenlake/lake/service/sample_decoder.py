@@ -124,10 +124,7 @@ class SampleDecoder:
 
     def close(self) -> None:
         """Decode no more."""
-        self._service.closed = True
-        if not self._session.is_closed():
-            self._queryable.undeclare()
-        self._service.close()
+        self._service.close([self._queryable], self._session)
 
     def _asked(self, query: Query) -> None:
         """Have a sample decoded; one that is too large does not wait in memory first."""

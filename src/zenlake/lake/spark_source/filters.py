@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import reduce
 from operator import and_
 from typing import Any, Final
@@ -18,31 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import (
     EqualNullSafe,
-    EqualTo,
     Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
     In,
     IsNotNull,
     IsNull,
-    LessThan,
-    LessThanOrEqual,
     StringStartsWith,
 )
 
 from zenlake.expr import tree
 from zenlake.expr.tree import Comparison, Field, Literal, Moment, Node, Term
+from zenlake.spark.comparisons import EPOCH, ColumnComparison, comparison_of, moment_of
 
 __all__ = ["EVERY_ROW", "PushedFilter", "pushed_filter"]
 
-_OPERATORS: Final[dict[type[Filter], str]] = {
-    EqualTo: "=",
-    EqualNullSafe: "=",
-    GreaterThan: ">",
-    GreaterThanOrEqual: ">=",
-    LessThan: "<",
-    LessThanOrEqual: "<=",
-}
 _FUNCTIONS: Final[dict[str, Any]] = {
     "=": pc.equal,
     ">": pc.greater,
@@ -50,7 +38,6 @@ _FUNCTIONS: Final[dict[str, Any]] = {
     "<": pc.less,
     "<=": pc.less_equal,
 }
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY: Final = 86_400_000_000
 
 
@@ -95,19 +82,13 @@ def pushed_filter(filter: Filter, schema: pa.Schema) -> PushedFilter | None:
             return PushedFilter((node,), (pc.starts_with(pc.field(name), pattern=prefix),))
         case In(attribute=(name,), value=values):
             return _among(name, values, schema.field(name).type)
-        case (
-            EqualTo(attribute=(name,), value=value)
-            | EqualNullSafe(attribute=(name,), value=value)
-            | GreaterThan(attribute=(name,), value=value)
-            | GreaterThanOrEqual(attribute=(name,), value=value)
-            | LessThan(attribute=(name,), value=value)
-            | LessThanOrEqual(attribute=(name,), value=value)
-        ):
-            return _compared(name, _OPERATORS[type(filter)], value, schema.field(name).type)
-    return None
+    comparison = comparison_of(filter)
+    return None if comparison is None else _compared(comparison, schema)
 
 
-def _compared(name: str, operator: str, value: object, kind: pa.DataType) -> PushedFilter | None:
+def _compared(comparison: ColumnComparison, schema: pa.Schema) -> PushedFilter | None:
+    name, operator, value = comparison
+    kind = schema.field(name).type
     scalar = _scalar(value, kind)
     if scalar is None:
         return None
@@ -168,9 +149,7 @@ def _term(value: object) -> Term | None:
         case int() | float() | str():
             return Literal(value)
         case datetime() if value.tzinfo is not None:
-            since = value - _EPOCH
-            seconds = since.days * 86_400 + since.seconds
-            return Moment(seconds * 1_000_000 + since.microseconds, value.isoformat())
+            return moment_of(value)
         case date() if not isinstance(value, datetime):
-            return Moment((value - _EPOCH.date()).days * _DAY, value.isoformat())
+            return Moment((value - EPOCH.date()).days * _DAY, value.isoformat())
     return None
