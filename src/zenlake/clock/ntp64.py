@@ -21,6 +21,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final, final
 
+from zenlake.clock.unix_time import EPOCH, micros_of
 from zenlake.errors import TimestampError
 
 __all__ = ["NTP64", "SECONDS_1900_TO_1970"]
@@ -31,8 +32,6 @@ MAX_SECONDS: Final = (1 << 32) - 1
 FRACTION_MASK: Final = (1 << 32) - 1
 NANOS: Final = 1_000_000_000
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _RFC3339: Final = (
     r"(?a)(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,64}))?"
     + r"(?:[Zz]|([+-])(\d\d):(\d\d))"
@@ -87,7 +86,7 @@ class NTP64:
             raise TypeError(
                 f"{when.isoformat()} has no time zone; write datetime(..., tzinfo=timezone.utc)"
             )
-        return cls(0, (when - _EPOCH) // _MICROSECOND * 1000)
+        return cls(0, micros_of(when) * 1000)
 
     @classmethod
     def from_1900(cls, raw: int) -> NTP64:
@@ -131,7 +130,7 @@ class NTP64:
                 when = when - offset if sign == "+" else when + offset
         except (ValueError, OverflowError) as error:
             raise TimestampError(f"'{s[:80]}' names no moment: {error}") from error
-        seconds = (when - _EPOCH) // timedelta(seconds=1)
+        seconds = (when - EPOCH) // timedelta(seconds=1)
         return cls(seconds, int((fraction or "0")[:9].ljust(9, "0")))
 
     def as_secs(self, /) -> int:
@@ -152,7 +151,7 @@ class NTP64:
 
     def to_datetime(self, /) -> datetime:
         """The moment in UTC, cut to the microsecond."""
-        return _EPOCH + timedelta(seconds=self._raw >> 32, microseconds=self.subsec_nanos() // 1000)
+        return EPOCH + timedelta(seconds=self._raw >> 32, microseconds=self.subsec_nanos() // 1000)
 
     def to_string_rfc3339_lossy(self, /) -> str:
         """RFC 3339 text with nine decimals; what it loses is less than a nanosecond."""

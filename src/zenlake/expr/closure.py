@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from zenlake.clock.unix_time import datetime_at
 from zenlake.expr.record import field_of
 from zenlake.expr.tree import (
     And,
@@ -68,8 +68,6 @@ class SampleFields(NamedTuple):
 
 Predicate = Callable[[SampleFields], bool | None]
 _Of = Callable[[SampleFields], Value]
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @lru_cache(maxsize=1024)
@@ -214,7 +212,7 @@ def _function(term: Function, parameters: tuple[str, ...]) -> _Of:
                 moment = of(s)
                 if not isinstance(moment, Microseconds):
                     return None
-                return float(getattr(_EPOCH + timedelta(microseconds=int(moment)), part))
+                return float(getattr(datetime_at(int(moment)), part))
 
             return calendar
 

@@ -16,7 +16,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from zenlake.api.options import encoding_parts
 from zenlake.engine.asker_lanes import MOST, AskerLanes
@@ -28,6 +28,7 @@ from zenlake.routing.regions import LOCAL, ROUTER
 from zenlake.wire.codec_zenoh import Err
 
 if TYPE_CHECKING:
+    from zenlake.api.entity import Declared
     from zenlake.api.query import Query
     from zenlake.api.session import Session
     from zenlake.clock import Timestamp
@@ -39,13 +40,6 @@ log = logging.getLogger("zenlake.ext")
 JSON: Final = "application/json"
 TOO_MANY: Final = LocalError("too many queries wait already; ask again")
 Submit = Callable[[Hashable, Callable[[], None]], bool]
-
-
-class Declared(Protocol):
-    """A queryable or a token of a session."""
-
-    def undeclare(self) -> None:
-        """End it."""
 
 
 class QueryService:

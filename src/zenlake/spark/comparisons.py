@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from pyspark.sql.datasource import (
@@ -15,11 +15,11 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from zenlake.clock.unix_time import micros_of
 from zenlake.expr.tree import Moment
 
-__all__ = ["EPOCH", "ColumnComparison", "comparison_of", "moment_of"]
+__all__ = ["ColumnComparison", "comparison_of", "moment_of"]
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _OPERATORS: Final[dict[type[Filter], str]] = {
     EqualTo: "=",
     EqualNullSafe: "=",
@@ -55,6 +55,4 @@ def comparison_of(filter: Filter) -> ColumnComparison | None:
 
 def moment_of(value: datetime) -> Moment:
     """Return a time with a zone as conditions have it, to the microsecond."""
-    since = value - EPOCH
-    seconds = since.days * 86_400 + since.seconds
-    return Moment(seconds * 1_000_000 + since.microseconds, value.isoformat())
+    return Moment(micros_of(value), value.isoformat())

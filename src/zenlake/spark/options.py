@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from zenlake.clock.unix_time import micros_of
 from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError, ZError
 from zenlake.keys import KeyExpr
@@ -281,10 +282,7 @@ class FormatOptions:
                 "since 1970"
             ) from error
         # A time without a zone is one of UTC, as everywhere in the session.
-        since = (when if when.tzinfo else when.replace(tzinfo=UTC)) - datetime(
-            1970, 1, 1, tzinfo=UTC
-        )
-        return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        return micros_of(when if when.tzinfo else when.replace(tzinfo=UTC))
 
     def names(self, name: str) -> list[str]:
         """Words with commas between them."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TypeAlias
 
+from zenlake.clock.unix_time import micros_of
 from zenlake.errors import LocalError
 from zenlake.keys import TimeRange
 from zenlake.recorded.time_bounds import ALL_TIME, TimeBounds
@@ -13,8 +14,6 @@ __all__ = ["Times", "bounds_of"]
 
 Moment: TypeAlias = "int | datetime | None"
 Times: TypeAlias = "str | TimeRange | TimeBounds | tuple[Moment, Moment] | None"
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def bounds_of(time: Times, now_ns: int) -> TimeBounds:
@@ -45,7 +44,7 @@ def _micros(moment: int | datetime | None) -> int | None:
         return None
     if isinstance(moment, datetime):
         aware = moment if moment.tzinfo is not None else moment.astimezone()
-        return (aware - _EPOCH) // timedelta(microseconds=1)
+        return micros_of(aware)
     if isinstance(moment, bool) or not hasattr(moment, "__index__"):
         raise LocalError(
             f"{moment!r} is no time; write a datetime, or microseconds since 1970 as a whole number"

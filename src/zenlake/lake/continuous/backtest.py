@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from zenlake.clock.unix_time import datetime_at, micros_of
 from zenlake.errors import LocalError, SelectorError
 from zenlake.keys.time_range import ResolvedRange, TimeRange, moment_of
 from zenlake.lake.continuous.alert_results import changed, heard, shown
@@ -25,9 +26,6 @@ __all__ = ["span_between", "span_of", "trial"]
 
 MOST_SECONDS: Final = 600.0
 """Seconds that an alert is tried for at most."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def span_of(text: str, now_ns: int) -> tuple[datetime, datetime]:
@@ -65,7 +63,7 @@ def _micros(span: ResolvedRange) -> tuple[datetime, datetime] | None:
     start, end = bounds.micros
     if bounds.nothing or end is None:
         return None
-    return _EPOCH + timedelta(microseconds=start or 0), _EPOCH + timedelta(microseconds=end)
+    return datetime_at(start or 0), datetime_at(end)
 
 
 def trial(
@@ -92,6 +90,6 @@ def trial(
     rows = run(question)
     raising = AlertState(round(definition.hold * 1e6))
     changes = heard(raising, rows, subject)
-    changes += raising.passed((until - _EPOCH) // _MICROSECOND - 1)
+    changes += raising.passed(micros_of(until) - 1)
     changes.sort(key=lambda change: (change.time, change.subject))
     return [shown(definition.name, change) for change in changes]

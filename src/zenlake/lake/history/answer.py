@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final, final
 
 import numpy as np
 import pyarrow as pa
 
+from zenlake.clock.unix_time import datetime_at
 from zenlake.errors import LocalError
 from zenlake.expr.closure import Microseconds, Predicate, SampleFields, Value, compiled, computed
 from zenlake.expr.payload import seen_payload
@@ -51,8 +51,6 @@ SHOWN: Final = [
 SAMPLES: Final = pa.schema([CODED.field(name) for name in SHOWN])
 """Those columns of every sample; the newest values have them as plain texts."""
 NEWEST: Final = pa.schema([COLUMNS.field(name) for name in SHOWN])
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +198,7 @@ def projected(selection: Selection, subject: SampleFields) -> dict[str, Any]:
 def as_json(value: Any) -> Any:
     """A value as JSON has it."""
     if isinstance(value, Microseconds):
-        return (_EPOCH + timedelta(microseconds=int(value))).isoformat().replace("+00:00", "Z")
+        return datetime_at(int(value)).isoformat().replace("+00:00", "Z")
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             return None

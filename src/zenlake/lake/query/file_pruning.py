@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from zenlake.clock.unix_time import datetime_at, micros_of
 from zenlake.expr.tree import And, Comparison, Field, In, Literal, Moment, Node, Or, Term
 
 __all__ = ["conditions_of"]
@@ -29,7 +30,6 @@ _UNITS: Final = {
     "DAY": 86_400_000_000,
     "WEEK": 604_800_000_000,
 }
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 FieldOf = Callable[[Any], pa.Field | None]
 """Which column of the table a name means, if it is one of its own."""
@@ -163,7 +163,7 @@ def _term(part: Any, operator: str, kind: pa.DataType, now: datetime.datetime) -
         instant = _instant(part, now)
         if instant is None or (pa.types.is_date(kind) and not _is_midnight(instant)):
             return None
-        return Moment((instant - _EPOCH) // datetime.timedelta(microseconds=1), str(part))
+        return Moment(micros_of(instant), str(part))
     return None
 
 
@@ -242,7 +242,7 @@ def _seconds(term: Any) -> datetime.datetime | None:
     if name not in scale or not isinstance(number, int):
         return None
     try:
-        return _EPOCH + datetime.timedelta(microseconds=number * scale[name])
+        return datetime_at(number * scale[name])
     except OverflowError:
         return None
 

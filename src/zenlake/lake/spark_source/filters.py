@@ -25,9 +25,10 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from zenlake.clock.unix_time import EPOCH
 from zenlake.expr import tree
 from zenlake.expr.tree import Comparison, Field, Literal, Moment, Node, Term
-from zenlake.spark.comparisons import EPOCH, ColumnComparison, comparison_of, moment_of
+from zenlake.spark.comparisons import ColumnComparison, comparison_of, moment_of
 
 __all__ = ["EVERY_ROW", "PushedFilter", "pushed_filter"]
 

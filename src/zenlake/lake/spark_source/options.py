@@ -6,9 +6,10 @@ Where Delta's connector for Spark has an option for the same thing it has the sa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final, final
 
+from zenlake.clock.unix_time import datetime_at
 from zenlake.lake.table.location import absolute
 from zenlake.spark.options import READ, STREAM, FormatOptions, OptionError, SourceOption
 
@@ -65,8 +66,6 @@ TABLE_OPTIONS: Final = (
     ),
 )
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 def use_of(given: Mapping[str, str]) -> str:
     """Return the use that options fit: Spark asks for the columns before it says which it is."""
@@ -113,4 +112,4 @@ class TableOptions(FormatOptions):
     def time(self, name: str) -> datetime | None:
         """Return a moment; None if it was not said."""
         micros = self.instant(name)
-        return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+        return None if micros is None else datetime_at(micros)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal, localcontext
 from typing import Final
 
+from zenlake.clock.unix_time import EPOCH
 from zenlake.lake.model.decoder import Reason, Undecodable
 
 __all__ = ["epoch_text", "instant_text", "iso_text"]
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_DIGITS: Final = 400
 """More than any double needs, however small."""
 
@@ -22,7 +22,7 @@ _FRACTION: Final = re.compile(r"[.,](\d+)", re.ASCII)
 def instant_text(seconds: int, fraction: str) -> str:
     """Return an instant as text; `fraction` has the digits of its second behind the point."""
     try:
-        whole = _EPOCH + timedelta(seconds=seconds)
+        whole = EPOCH + timedelta(seconds=seconds)
     except OverflowError as error:
         words = f"a time {seconds} seconds from 1970 is not in the years 1 to 9999"
         raise Undecodable(words, Reason.RANGE) from error
