@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tests.api.sessions import config
 from zenlake.lake import read_config
 from zenlake.lake.continuous.manager import ContinuousQueries
+from zenlake.lake.continuous.requests import ContinuousRequests
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.service.service import Service
 from zenlake.lake.table.location import LakeLocation
@@ -93,7 +94,9 @@ def live(folder: Path, endpoint: str, gateway: tuple[int, str], phase: Phase | N
     lake = Lake(LakeLocation(folder / "lake"), spark, read_config(CONFIG))
     journal = Journal.open(folder / "journal")
     service = Service(lake, [journal], session)
-    service.add(ContinuousQueries(service, lambda line: print(line, file=sys.stderr, flush=True)))
+    queries = ContinuousQueries(service, lambda line: print(line, file=sys.stderr, flush=True))
+    service.add(queries)
+    service.add(ContinuousRequests(service, queries))
     threading.Event().wait()
 
 

@@ -220,7 +220,7 @@ def try_alert(
     reply = _ask(where, request)
     if reply is None:
         import zenlake.lake
-        from zenlake.lake.continuous.manager import tried
+        from zenlake.lake.continuous.requests import tried
         from zenlake.lake.maintain.definition_store import ContinuousQueryStore
         from zenlake.lake.query.executor import SqlExecutor
         from zenlake.lake.table.location import LakeLocation

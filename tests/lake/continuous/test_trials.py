@@ -15,6 +15,7 @@ from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake import LakeConfig
 from zenlake.lake.continuous.manager import ContinuousQueries
+from zenlake.lake.continuous.requests import ContinuousRequests
 from zenlake.lake.maintain.definition_store import ContinuousQueryStore, new_definition
 from zenlake.lake.query.lake import Lake
 from zenlake.lake.service.service import Service
@@ -43,7 +44,9 @@ def test_who_asks_much_keeps_no_other_program_from_trying_an_alert(
         gate.wait(60)
 
     try:
-        service.add(ContinuousQueries(service, print))
+        queries = ContinuousQueries(service, print)
+        service.add(queries)
+        service.add(ContinuousRequests(service, queries))
         store = ContinuousQueryStore(place)
         store.write(new_definition("low", "alert", "SELECT key FROM samples WHERE key = 'a'"))
         executor = service.executor

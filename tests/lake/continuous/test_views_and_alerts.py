@@ -30,6 +30,7 @@ from zenlake.errors import LocalError
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.continuous.definitions import create_definition
 from zenlake.lake.continuous.manager import ContinuousQueries
+from zenlake.lake.continuous.requests import ContinuousRequests
 from zenlake.lake.continuous.stall import PATIENCE
 from zenlake.lake.maintain.definition_store import new_definition
 from zenlake.lake.query.executor import WAITING, SqlExecutor
@@ -84,6 +85,7 @@ class World:
         crowd(self.service.executor)
         self.continuous = ContinuousQueries(self.service, self.throttle.append, self.patience)
         self.service.add(self.continuous)
+        self.service.add(ContinuousRequests(self.service, self.continuous))
 
     def end(self) -> None:
         """As the death of the process: nothing is left in memory, of Python or of Java."""

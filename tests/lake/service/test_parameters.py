@@ -25,6 +25,7 @@ from zenlake.keys.query_parameters import SERVICES, TABLE
 from zenlake.keys.readable import ReadableChoice, ReadableKeys
 from zenlake.lake import LakeConfig
 from zenlake.lake.continuous.manager import ContinuousQueries
+from zenlake.lake.continuous.requests import ContinuousRequests
 from zenlake.lake.model.typed_table import TypedTable
 from zenlake.lake.service.missing_tables import MissingTables
 from zenlake.lake.service.sample_decoder import SampleDecoder
@@ -127,7 +128,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         ):
             service, session, pipeline = world.service, world.service.session, world.pipeline
             assert session is not None
-            service.add(ContinuousQueries(service, print))
+            queries = ContinuousQueries(service, print)
+            service.add(queries)
+            service.add(ContinuousRequests(service, queries))
             service.add(SampleDecoder(session, pipeline.types, lambda: tuple(pipeline.specs)))
             service.add(MissingTables(session, pipeline.found))
             half = len(SAMPLES) // 2

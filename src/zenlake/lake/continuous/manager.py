@@ -1,12 +1,7 @@
-"""The views and alerts of a running lake: made, listed, shown, tried and dropped while it runs.
+"""The views and alerts of a running lake: made, listed and dropped while it runs.
 
     queries = ContinuousQueries(service, complain)
     queries.create(ContinuousQuery("busy", "view", "SELECT key, … FROM samples GROUP BY key"))
-
-Programs on this machine ask through the lake's socket (`do: continuous`), all others with a query:
-
-    @lake/views/**                       the views and how they are, as JSON; alerts likewise
-    @lake/alerts/low?_time=[now(-1d)..]  when the alert would have been raised and cleared then
 
 Each belongs to the operator or to a user, and sees what its owner may see
 (`continuous/owner_rights`): one whose owner's rights do not let it run is held until they do.
@@ -23,25 +18,17 @@ changed (`continuous/generation`): it is planned with the columns as they are no
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from zenlake.clock.backoff import Backoff
 from zenlake.errors import LocalError, ZError
-from zenlake.ext.parameter_check import demand_understood
-from zenlake.ext.query_service import JSON, QueryService
-from zenlake.keys import intersects
-from zenlake.keys.readable import ReadableKeys
-from zenlake.lake.continuous.backtest import span_between, span_of, trial
 from zenlake.lake.continuous.definitions import (
-    definition_in,
     demand_free,
     drop_definition,
     keep_definition,
@@ -50,10 +37,8 @@ from zenlake.lake.continuous.definitions import (
 from zenlake.lake.continuous.generation import SchemaMoved
 from zenlake.lake.continuous.owner_rights import (
     LEASE_SECONDS,
-    ROOTS,
     OwnerRights,
     may_drop,
-    may_try,
 )
 from zenlake.lake.continuous.planning import PlannedQuery, plan_definition
 from zenlake.lake.continuous.publishing import Result
@@ -61,21 +46,18 @@ from zenlake.lake.continuous.running_query import RightsChanged, RunningQuery, t
 from zenlake.lake.continuous.stall import PATIENCE, StallDetector
 from zenlake.lake.maintain.definition_store import ContinuousQueryStore
 from zenlake.lake.model.continuous_query import ContinuousQuery, Kind
-from zenlake.lake.model.owner import OwningUser, router_of, words_of
+from zenlake.lake.model.owner import OwningUser, words_of
 from zenlake.lake.query.executor import QueueFull, SqlQuestion, TimeOver
 from zenlake.lake.query.limits import QueryLimits
-from zenlake.lake.query.visibility import published_by, shown_definition
+from zenlake.lake.query.visibility import published_by
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from zenlake.api.query import Query
     from zenlake.api.session import Session
     from zenlake.journal import Journal
     from zenlake.lake.query.executor import SqlExecutor
     from zenlake.lake.query.lake import Lake
 
-__all__ = ["ContinuousQueries", "reached", "tried"]
+__all__ = ["ContinuousQueries", "LakeProcess", "reached"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -111,19 +93,6 @@ def reached(
     return None
 
 
-class FactReceiver(Protocol):
-    """A program on this machine that asked for something."""
-
-    name: str
-    """Tells it from others whose questions wait, too."""
-
-    def gone(self) -> bool:
-        """Return True if it waits no longer."""
-
-    def fact(self, fact: object) -> None:
-        """Send it a fact."""
-
-
 class LakeProcess(Protocol):
     """The process that views and alerts run in, as far as they need it."""
 
@@ -131,9 +100,6 @@ class LakeProcess(Protocol):
     executor: SqlExecutor
     journals: tuple[Journal, ...]
     session: Session | None
-
-    def handle(self, name: str, handler: Callable[[dict[str, Any], Any], None]) -> None:
-        """Let programs on this machine ask for something by its name."""
 
     def committed(self) -> None:
         """Tell that tables have more rows."""
@@ -156,12 +122,12 @@ class ContinuousQueries:
         self._service = service
         self._complain = complain
         self._lake = service.lake
-        self._definitions = ContinuousQueryStore(service.lake.place)
+        self.definitions = ContinuousQueryStore(service.lake.place)
+        """The views and alerts that were made."""
         self._running: dict[str, RunningQuery] = {}
-        self._rights = OwnerRights()
+        self.rights = OwnerRights()
+        """What the owners may see and do."""
         self._began = time.monotonic()
-        #: The users who have something made, by the request.
-        self._asking: dict[FactReceiver, str | None] = {}
         #: Those that Spark plans, or that wait for their turn.
         self._planning: dict[str, tuple[ContinuousQuery, Future[PlannedQuery]]] = {}
         #: Why those wait that found the queue full; they are tried again.
@@ -182,34 +148,19 @@ class ContinuousQueries:
         self._over = threading.Event()
         self._looks: deque[tuple[float, Sequence[int]]] = deque(maxlen=600)
         self._batches = 0
-        self._queryables: list[Any] = []
-        self._answers = QueryService("views", threads=1)
-        service.handle("continuous", self._visited)
-        service.handle("rights", self._told_of_rights)
-        session = service.session
-        if session is not None:
-            for kind, root in ROOTS.items():
-                self._queryables.append(
-                    session.declare_queryable(
-                        f"{root}/**",
-                        lambda query, kind=kind: self._received(query, kind),  # type: ignore[misc]
-                    )
-                )
         self._thread = threading.Thread(target=self._follow, name="zenlake continuous", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """End them all; they go on when the lake runs again."""
         self._over.set()
-        self._answers.closed = True
         self._thread.join(60.0)
-        self._answers.close(self._queryables, self._service.session)
         with self._lock:
             for one in self._running.values():
                 one.stop()
             self._running.clear()
 
-    # --- what is asked of them ------------------------------------------------------------------
+    # --- made, shown and dropped ----------------------------------------------------------------
 
     def create(
         self, definition: ContinuousQuery, gone: Callable[[], bool] = lambda: False
@@ -231,9 +182,9 @@ class ContinuousQueries:
                 keep_definition(self._lake, definition)
                 return self._begin(definition, planned)
         finally:
-            kept = self._definitions.all().get(definition.name)
+            kept = self.definitions.all().get(definition.name)
             if kept is None or kept.id != definition.id:
-                self._definitions.discard(definition)
+                self.definitions.discard(definition)
 
     def _begin(self, definition: ContinuousQuery, planned: PlannedQuery) -> dict[str, Any]:
         """Start one that was made just now; the lock is held."""
@@ -249,14 +200,14 @@ class ContinuousQueries:
     def drop(self, name: str, kind: Kind, asker: OwningUser | None = None) -> None:
         """End one, and take it away with its table; `asker`: None is the operator."""
         with self._lock:
-            one = self._definitions.all().get(name)
+            one = self.definitions.all().get(name)
             if asker is not None and not (one and one.kind == kind and may_drop(asker, one)):
                 # The same of one that there is and of one that there is not.
                 raise LocalError(
                     f"{words_of(asker)} has made no {kind} '{name}'; who made it may drop it, and "
                     f"so may the operator: zenlake lake {kind} drop {name}"
                 )
-            self._definitions.find(name, kind)
+            self.definitions.find(name, kind)
             running = self._running.pop(name, None)
             if running is not None:
                 running.stop()
@@ -279,7 +230,7 @@ class ContinuousQueries:
     def listed(self, kind: Kind) -> list[dict[str, Any]]:
         """All of a kind, and how they are."""
         with self._lock:
-            every = self._definitions.all().values()
+            every = self.definitions.all().values()
             return [self.facts(one) for one in every if one.kind == kind]
 
     def facts(self, definition: ContinuousQuery) -> dict[str, Any]:
@@ -330,89 +281,11 @@ class ContinuousQueries:
         """How often one was started again because it stood still."""
         return sum(one.restarts for one in tuple(self._stall.values()))
 
-    def _visited(self, request: dict[str, Any], caller: FactReceiver) -> None:
-        action = request.get("action")
-        one = definition_in(request)
-        asker = one.owner
-        if asker is not None:
-            self._rights.tell(router_of(request), [asker.plain()], time.monotonic())
-            self._asking[caller] = asker.user
-        try:
-            self._answer(request, action, one, caller)
-        finally:
-            self._asking.pop(caller, None)
-
-    def _answer(
-        self, request: dict[str, Any], action: Any, one: ContinuousQuery, caller: FactReceiver
-    ) -> None:
-        asker = one.owner
-        if action == "create":
-            caller.fact(self.create(one, caller.gone))
-        elif action == "drop":
-            self.drop(one.name, one.kind, asker)
-            caller.fact({"dropped": one.name})
-        elif asker is not None:
-            raise LocalError(f"{words_of(asker)} asks the bus: {ROOTS[one.kind]}/**")
-        elif action == "list":
-            caller.fact({"found": self.listed(one.kind)})
-        elif action == "test" and one.kind == "alert":
-            known = self._definitions.find(one.name, "alert")
-            run = partial(self._service.executor.ask, who=caller.name)
-            caller.fact({"changes": tried(run, known, request, caller.gone)})
-        else:
-            raise LocalError(f"a {one.kind} cannot '{action}'")
-
-    def _told_of_rights(self, request: dict[str, Any], caller: FactReceiver) -> None:
-        """A router says what users may do; it is told of which users it has to."""
-        self._rights.tell(router_of(request), request["users"], time.monotonic())
-        owners = [one.owner for one in self._definitions.all().values() if one.owner is not None]
-        # Spark plans for seconds what somebody makes at this moment.
-        users = [*(owner.user for owner in owners), *self._asking.copy().values()]
-        caller.fact({"owners": list(dict.fromkeys(users))})
-
-    def _received(self, query: Query, kind: Kind) -> None:
-        if kind == "alert" and "_time" in query.parameters:
-            # It takes Spark seconds: in the turn of the asker, among all that ask for SQL.
-            self._answers.later(query, self._try, self._service.executor.submit)
-        else:
-            self._answers.later(query, lambda query: self._show(query, kind))
-
-    def _show(self, query: Query, kind: Kind) -> None:
-        demand_understood(query.parameters, ROOTS[kind])
-        asking = str(query.key_expr)
-        readable = ReadableKeys.in_parameters(query.parameters)
-        for facts in self.listed(kind):
-            key = f"{ROOTS[kind]}/{facts['name']}"
-            shown = shown_definition(facts, readable) if intersects(asking, key) else None
-            if shown is not None:
-                query.reply(key, json.dumps(shown), encoding=JSON)
-
-    def _try(self, query: Query) -> None:
-        """Try alerts over history."""
-        parameters = query.parameters
-        demand_understood(parameters, ROOTS["alert"])
-        asking = str(query.key_expr)
-        since, until = span_of(parameters.interpreted("_time") or "", time.time_ns())
-        readable = ReadableKeys.in_parameters(parameters)
-        for one in self._definitions.all().values():
-            key = f"{ROOTS['alert']}/{one.name}"
-            if one.kind == "alert" and intersects(asking, key):
-                if not may_try(readable, one):
-                    raise LocalError(
-                        "an alert is tried over all keys that its owner may read, and access "
-                        "control denies some of them to you; subscribe to what it raises: "
-                        f"alert/{asking.rpartition('/')[2]}/**"
-                    )
-                run = self._service.executor.run
-                changes = trial(run, one, since, until, lambda: self._answers.is_over(query))
-                answer = {"name": one.name, "changes": changes}
-                query.reply(key, json.dumps(answer), encoding=JSON)
-
     # --- at work --------------------------------------------------------------------------------
 
     def _plan(self, definition: ContinuousQuery) -> PlannedQuery:
         """Have Spark plan one; on a thread of the executor, which needs no lock of this object."""
-        aside = self._definitions.aside(definition)
+        aside = self.definitions.aside(definition)
         return plan_definition(self._lake, definition, self._service.journals, aside)
 
     def _run(self, definition: ContinuousQuery, planned: PlannedQuery) -> RunningQuery:
@@ -422,8 +295,8 @@ class ContinuousQueries:
             self._lake,
             self._service.journals,
             self._service.session,
-            self._definitions.aside(definition),
-            self._rights,
+            self.definitions.aside(definition),
+            self.rights,
             self._unsent.pop(definition.name, ()),
         )
 
@@ -433,7 +306,7 @@ class ContinuousQueries:
         The lock is held, so nothing is waited for here: `_start_planned` starts it.
         """
         name = definition.name
-        why = self._rights.hindrance(definition, time.monotonic())
+        why = self.rights.hindrance(definition, time.monotonic())
         if why:
             self._waiting.pop(name, None)
             self._hold(definition, why)
@@ -462,7 +335,7 @@ class ContinuousQueries:
         now = time.monotonic()
         due = [*self._waiting, *(name for name, at in list(self._retries.items()) if at <= now)]
         if due:
-            every = self._definitions.all()
+            every = self.definitions.all()
             for name in due:
                 with self._lock:
                     if (name in self._waiting or name in self._retries) and name in every:
@@ -495,7 +368,7 @@ class ContinuousQueries:
     def _give_up(self, definition: ContinuousQuery, planning: Future[PlannedQuery]) -> None:
         """Forget what Spark may be planning still: it was dropped."""
         planning.cancel()
-        planning.add_done_callback(lambda _: self._definitions.discard(definition))
+        planning.add_done_callback(lambda _: self.definitions.discard(definition))
 
     def _hold(self, definition: ContinuousQuery, why: str) -> None:
         """Say why one does not run now."""
@@ -511,12 +384,12 @@ class ContinuousQueries:
 
     def _mind_rights(self) -> None:
         """End those whose owners' rights changed, and go on with those that may run again."""
-        for definition in self._definitions.all().values():
+        for definition in self.definitions.all().values():
             name = definition.name
             running = self._running.get(name)
             if definition.owner is None or (running is None and name not in self._held):
                 continue
-            why = self._rights.hindrance(definition, time.monotonic())
+            why = self.rights.hindrance(definition, time.monotonic())
             if running is not None and (why or running.is_held):
                 # What it would still keep or publish was found with rights that it has no more.
                 running.publisher.close()
@@ -533,7 +406,7 @@ class ContinuousQueries:
                         self._stopped(definition, f"{why or running.why}; Spark does not end it")
             elif running is None:
                 with self._lock:
-                    if name in self._held and name in self._definitions.all():
+                    if name in self._held and name in self.definitions.all():
                         self._start(definition)
 
     # A panic in an extension module is a `BaseException`: it ends one of them, and no thread.
@@ -543,17 +416,17 @@ class ContinuousQueries:
             remove_dropped_tables(self._lake.place)
         except (OSError, ZError) as error:
             self._complain(f"tables of dropped views are still there: {error}")
-        for name in self._definitions.adopt():
+        for name in self.definitions.adopt():
             self._complain(
                 f"'{name}' was made before views and alerts had owners: it sees every key, as the "
                 "operator's do; if a user made it, drop it and let the user create it again"
             )
-        for definition in self._definitions.all().values():
+        for definition in self.definitions.all().values():
             if self._over.is_set():
                 return
             with self._lock:
                 made = definition.name in self._running or definition.name in self._planning
-                if not made and definition.name in self._definitions.all():
+                if not made and definition.name in self.definitions.all():
                     self._start(definition)
         while not self._over.wait(LOOK):
             try:
@@ -664,16 +537,3 @@ class ContinuousQueries:
             line += f"; tried again in {pause:g} s"
         self._why[name] = line
         self._complain(line)
-
-
-def tried(
-    run: Callable[[SqlQuestion], pa.Table],
-    definition: ContinuousQuery,
-    request: Mapping[str, Any],
-    gone: Callable[[], bool] = lambda: False,
-) -> list[dict[str, Any]]:
-    """Return what an alert would have published, from `from` to `to` of a request."""
-    since, until = span_between(
-        str(request.get("from") or "now(-1h)"), str(request.get("to") or "now()"), time.time_ns()
-    )
-    return trial(run, definition, since, until, gone)

@@ -76,10 +76,12 @@ def serve_lake(
         service.add(cores)
         if "://" not in pipeline.place.uri:
             from zenlake.lake.continuous.manager import ContinuousQueries
+            from zenlake.lake.continuous.requests import ContinuousRequests
 
             continuous = ContinuousQueries(service, complain)
             service.on_status(continuous.problems, continuous.restarts, continuous.stopped)
             service.add(continuous)
+            service.add(ContinuousRequests(service, continuous))
         tables = TableCommands(pipeline.place, pipeline.config, pipeline.found, tasks_on(spark))
         service.handle("table", tables.handle)
         service.on_status(tables.problems)
