@@ -88,6 +88,12 @@ class Pipeline:
             self.stopped,
             None if beside is None else beside._typed,
         )
+        self.types: LearntTypes = self._typed.types
+        """What is known of ROS 2 beside what is installed."""
+        self.found: FoundTables = self._typed.found
+        """Typed tables that no configuration names, for families of keys or made by command."""
+        self.problems: list[str] = self._typed.problems
+        """What the configuration and the tables disagree about, and what to do."""
         self._typed.begin(new_lake=not self.samples.version)
         self._commits = TypedCommits(
             self.place, tasks, self._offsets, self.stopped, self._typed.open
@@ -121,24 +127,9 @@ class Pipeline:
             self.step_size.died(died.rows)
 
     @property
-    def types(self) -> LearntTypes:
-        """What is known of ROS 2 beside what is installed."""
-        return self._typed.types
-
-    @property
-    def found(self) -> FoundTables:
-        """Typed tables that no configuration names, for families of keys or made by command."""
-        return self._typed.found
-
-    @property
     def specs(self) -> list[TypedTable]:
         """The typed tables: those of the configuration, and those that came along."""
         return self._typed.specs
-
-    @property
-    def problems(self) -> list[str]:
-        """What the configuration and the tables disagree about, and what to do."""
-        return self._typed.problems
 
     @property
     def tables(self) -> dict[str, Table]:
