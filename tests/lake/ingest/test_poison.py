@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lake.crashing import Killed
-from tests.lake.deadly import POISON, Mortals
+from tests.lake.crashing import Killed, dying
+from tests.lake.deadly import POISON, Mortals, Processes
 from tests.lake.journals import R, rows_of, write
 from tests.lake.rowsof import Row
 from zenlake.errors import LocalError
 from zenlake.journal import Journal
 from zenlake.lake import LakeConfig, Pipeline, read_config
+from zenlake.lake.decode import registry
 from zenlake.lake.ingest.crashes import MOST_CRASHES, Crashes
 from zenlake.lake.ingest.failure_reason import WorkFailed
 from zenlake.lake.ingest.spark_tasks import Tasks, Work, tasks_on
@@ -186,6 +187,87 @@ def test_a_table_that_is_made_again_has_what_can_be_decoded_now(tmp_path: Path) 
     made = rebuild(place, known_table(place, mended, "pose"), Mortals())
     assert (made.rows, made.refused) == (ROWS, 0)
     assert Crashes(place).of("pose") == {}
+
+
+@pytest.fixture
+def deadly_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Another package is installed, whose decoder ends its process at one payload."""
+    package = tmp_path / "packages" / "deadly-1.0.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(
+        "[zenlake.decoders]\ndeadly = tests.lake.deadly:DeadlyEncoding\n"
+    )
+    monkeypatch.syspath_prepend(package.parent)
+
+    def forget() -> None:
+        registry._others.cache_clear()
+        registry.decoder_for.cache_clear()
+
+    forget()
+    yield
+    forget()
+
+
+def deadly_rows(poisoned: set[int], count: int = 60) -> list[Row]:
+    """Samples of keys that have no table."""
+    return [
+        Row(
+            f"plant/{n % 5}/flow",
+            POISON if n in poisoned else b"%d" % n,
+            at=n,
+            encoding=65535,
+            schema="application/x-deadly",
+        )
+        for n in range(count)
+    ]
+
+
+@pytest.mark.usefixtures("deadly_encoding")
+def test_a_row_that_kills_who_looks_for_new_tables_is_in_samples(tmp_path: Path) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "j"
+    write(journal, deadly_rows({2, 44}), 1)
+    tasks = Processes()
+    _, told = fill(lake, str(journal), tasks, LakeConfig())
+    assert tasks.deaths > 2
+    assert "offset 2 of partition 0 is in samples, and its payload makes no table" in told
+    assert sorted(row["offset"] for row in rows_of(lake, "samples")) == [*range(60)]
+    # The other rows made a table of their keys, and it has those that it can read.
+    assert sorted(row["n"] for row in rows_of(lake, "flow")) == sorted({*range(60)} - {2, 44})
+    bad = rows_of(lake, "quarantine")
+    assert sorted((row["table"], row["reason"], row["offset"]) for row in bad) == [
+        ("flow", "crash", 2), ("flow", "crash", 44),
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("deadly_encoding")
+def test_a_decoder_that_kills_at_every_payload_stops_no_samples(tmp_path: Path) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "j"
+    write(journal, deadly_rows({*range(60)}), 1)
+    fill(lake, str(journal), Processes(), LakeConfig())
+    assert len(rows_of(lake, "samples")) == 60
+    assert rows_of(lake, "quarantine") == []
+    pipeline = Pipeline(str(lake), str(journal), Processes(), LakeConfig())
+    assert "10 samples of keys without a table ended the process" in pipeline.problems[-1]
+
+
+@pytest.mark.parametrize("dies_after", [False, True])
+def test_a_row_that_cannot_be_written_to_samples_goes_to_quarantine_once(
+    tmp_path: Path, dies_after: bool
+) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "j"
+    write(journal, [Row(f"robot/{n % 3}/pose", b"%d" % n, at=n) for n in range(60)], 1)
+    if dies_after:  # between the commits of the two tables
+        with dying(1, of=lambda uri: uri.rstrip("/").endswith("quarantine")):
+            fill(lake, str(journal), Processes(17), LakeConfig())
+    _, told = fill(lake, str(journal), Processes(17), LakeConfig())
+    assert dies_after or "offset 17 of partition 0 goes to quarantine instead of samples" in told
+    assert sorted(row["offset"] for row in rows_of(lake, "samples")) == sorted({*range(60)} - {17})
+    assert sorted(row["offset"] for row in rows_of(lake, "pose")) == [*range(60)]
+    (bad,) = rows_of(lake, "quarantine")
+    assert (bad["table"], bad["reason"], bad["offset"], bad["value"]) == (
+        "samples", "crash", 17, b"17",
+    )  # fmt: skip
 
 
 @pytest.mark.spark

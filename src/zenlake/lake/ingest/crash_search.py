@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from zenlake.lake.ingest.crashes import MOST_CRASHES, Crashes
+from zenlake.lake.ingest.crashes import MOST_CRASHES, MOST_SURVEYED, SURVEY, Crashes
 from zenlake.lake.ingest.failure_reason import WorkFailed, reason_of
 from zenlake.lake.ingest.narrowing import Narrowing, SearchResult, Trial
 from zenlake.lake.ingest.plan import LEADER, JournalRange
@@ -53,6 +53,11 @@ class CrashSearch:
         return self._crashes.of(table)
 
     @property
+    def may_survey(self) -> bool:
+        """Return False if workers died of too many payloads of keys without a table."""
+        return self._crashes.count(SURVEY) < MOST_SURVEYED
+
+    @property
     def tables(self) -> frozenset[str]:
         """The tables that are tried by themselves."""
         return self._narrowing.tables
@@ -69,10 +74,12 @@ class CrashSearch:
         """
         return self._narrowing.trial(at)
 
-    def died(self, trial: Trial, died: WorkerDeath, app: str) -> StopTable | str | None:
+    def died(
+        self, trial: Trial, died: WorkerDeath, app: str, *, surveys: bool
+    ) -> StopTable | str | None:
         """Note that a worker died in a trial of the partition that logs know as `app`.
 
-        Return what to tell of a row that is left out from now on, or the table that has to stop;
+        `surveys`: payloads of keys without a table are looked at. Return what to tell of a row that is left out from now on, or the table that has to stop;
         None while the search goes on. Raises the error if not even `samples` can take the row.
         """
         span, failure = trial.range, died.error.failure
@@ -81,9 +88,9 @@ class CrashSearch:
         if verdict is SearchResult.SEARCHING:
             return None
         (name,) = span.starts
-        if name == LEADER:  # nothing could be read of the row
-            raise died.error
         row = f"offset {first} of partition {span.partition}"
+        if name == LEADER:
+            return f"{row} {self._passed_over(died, app, span, first, surveys)}"
         if verdict is SearchResult.INNOCENT:
             self._crashes.forget(name, app, first)
             return StopTable(name, reason_of(died.error))
@@ -95,3 +102,27 @@ class CrashSearch:
         return (
             f"{row} goes to quarantine undecoded, table '{name}': {failure.reason} of it each time"
         )
+
+    def _passed_over(
+        self, died: WorkerDeath, app: str, span: JournalRange, offset: int, surveys: bool
+    ) -> str:
+        """Pass over the payload of a row that `samples` is to have, or then over the row.
+
+        Return in words what was done. Raises the error of the worker if it dies of other rows, too.
+        """
+
+        def is_known(table: str) -> bool:
+            return offset in self._crashes.of(table).get(app, ())
+
+        if is_known(LEADER):
+            self._crashes.forget(LEADER, app, offset)
+            raise died.error
+        why = f"{died.error.failure.reason} of it each time"
+        if surveys and not is_known(SURVEY):
+            self._crashes.add(SURVEY, app, offset)
+            self._narrowing.blame()
+            return f"is in samples, and its payload makes no table: {why}"
+        self._crashes.forget(SURVEY, app, offset)
+        self._crashes.add(LEADER, app, offset)
+        self._narrowing.accuse([JournalRange(span.partition, offset + 1, {LEADER: offset})])
+        return f"goes to quarantine instead of samples: {why}"

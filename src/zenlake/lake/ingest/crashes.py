@@ -1,7 +1,9 @@
 """Rows whose decoding killed workers, by table: `.crashes.json` in the lake's folder.
 
 They go to quarantine undecoded, whenever they are read again: by a pipeline whose commit was taken
-back, and by `rebuild`.
+back, and by `rebuild`. `samples` decodes nothing, but payloads of keys without a table are looked
+at when it is filled: that survey passes over a row that a worker dies of, and the row is in
+`samples`. A row that cannot be written to `samples` either goes to quarantine.
 """
 
 from __future__ import annotations
@@ -17,12 +19,18 @@ from zenlake.lake.model.decoder import Reason, Undecodable
 from zenlake.lake.model.typed_table import quarantined
 from zenlake.lake.table.location import LakeLocation
 
-__all__ = ["MOST_CRASHES", "Crashes", "Skips", "without_crashed"]
+__all__ = ["MOST_CRASHES", "MOST_SURVEYED", "SURVEY", "Crashes", "Skips", "without_crashed"]
 
 FILE: Final = ".crashes.json"
 
 MOST_CRASHES: Final = 1000
 """Rows of a table that may crash; of one with more the decoder is to blame, and it stops."""
+
+SURVEY: Final = ".keys"
+"""Stands where the name of a table does, for the survey of keys that have none."""
+
+MOST_SURVEYED: Final = 10
+"""Rows that the survey may crash of; with more it stops, and keys get no tables by themselves."""
 
 DETAIL: Final = "a worker died each time it read this sample; the value was not decoded"
 

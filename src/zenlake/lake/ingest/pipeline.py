@@ -21,6 +21,7 @@ from zenlake.journal import Journal
 from zenlake.lake.decode.ros2_tables import LearntTypes
 from zenlake.lake.decode.table_store import FoundTables
 from zenlake.lake.ingest.crash_search import CrashSearch, StopTable, WorkerDeath
+from zenlake.lake.ingest.crashes import MOST_SURVEYED, SURVEY
 from zenlake.lake.ingest.derived_tables import GapsTable, LatestTable
 from zenlake.lake.ingest.failure_reason import WorkFailed, is_disk_full
 from zenlake.lake.ingest.network_tables import OBSERVED, observed_tables
@@ -48,6 +49,11 @@ __all__ = ["MADE_OTHERWISE", "Pipeline"]
 MADE_OTHERWISE: Final = (QUARANTINED, ROLLUPS, *OBSERVED)
 """Tables that want no offsets of a journal."""
 
+SURVEY_STOPPED: Final = (
+    f"{MOST_SURVEYED} samples of keys without a table ended the process that looked at them, so no "
+    "more tables are found; mend the decoder of their encoding, delete .crashes.json in the lake's "
+    "folder, and start again"
+)
 FOREVER: Final = 1 << 62
 """An offset beyond all others."""
 
@@ -96,7 +102,7 @@ class Pipeline:
         """What the configuration and the tables disagree about, and what to do."""
         self._typed.begin(new_lake=not self.samples.version)
         self._commits = TypedCommits(
-            self.place, tasks, self._offsets, self.stopped, self._typed.open
+            self.place, tasks, self._offsets, self.stopped, self._typed.open, self.samples
         )
         self._commits.open_quarantine(0.0)
         self.rollups: RollupsTable | None = None
@@ -123,6 +129,7 @@ class Pipeline:
         self._step_note = StepNote(self.place, self.journal.id)
         died = self._step_note.found
         self._search = CrashSearch(self.place, () if died is None else died.suspects)
+        self._tell_survey()
         if died is not None:
             self.step_size.died(died.rows)
 
@@ -261,11 +268,19 @@ class Pipeline:
         died = self._run([span], done, now, trial.pieces)
         if died is None:
             return
-        verdict = self._search.died(trial, died, self.app(span.partition))
+        verdict = self._search.died(
+            trial, died, self.app(span.partition), surveys=self.found.automatic
+        )
+        self._tell_survey()
         if isinstance(verdict, StopTable):
             self.stopped.stop(verdict.name, verdict.reason, now)
         elif verdict is not None:
             done.told.append(verdict)
+
+    def _tell_survey(self) -> None:
+        """Name the problem if workers died of too many payloads of keys without a table."""
+        if not self._search.may_survey and SURVEY_STOPPED not in self.problems:
+            self.problems.append(SURVEY_STOPPED)
 
     def retries(self, now: float) -> bool:
         """Whether there is work though nothing new has come: a table that stopped is to be tried
@@ -434,9 +449,9 @@ class Pipeline:
             for spec in self.specs
             if spec.name in names
         )
-        automatic = self.found.automatic
+        automatic = self.found.automatic and self._search.may_survey
         everything = (*self.specs, *self.found.passed_over) if automatic else None
-        skips = {name: skip for name in names if (skip := self._search.skips(name))}
+        skips = {name: skip for name in (*names, SURVEY) if (skip := self._search.skips(name))}
         return [
             IngestTask(
                 lake=self.place.uri,
@@ -462,5 +477,10 @@ class Pipeline:
                 before = self.samples.committed(self._offsets.lost_app)
                 moved[self._offsets.lost_app] = (before, (before or 0) + done.lost)
             files = [file for one in written for file in one.samples]
-            self.samples.append(files, moved, {"kind": "append"})
+            refused = [file for one in written for file in one.refused]
+            if refused:
+                done.quarantined += sum(file.rows for file in refused)
+                self._commits.append(self.samples, files, refused, moved)
+            else:
+                self.samples.append(files, moved, {"kind": "append"})
             done.commits["samples"] = self.samples.version

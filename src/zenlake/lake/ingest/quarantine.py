@@ -1,6 +1,6 @@
-"""The table `quarantine`: what typed tables refused, committed after them and never without them.
+"""The table `quarantine`: what other tables refused, committed after them and never without them.
 
-Typed and quarantine are two tables, and two commits. The commit of the typed one notes the files
+A table and quarantine are two tables, and two commits. The commit of the first one notes the files
 of the quarantine that belong to it; the next run, after a crash too, finishes what was
 promised. A table that was made again notes that all its old refusals shall go.
 """
@@ -91,27 +91,27 @@ def least_offset(file: DataFile) -> int:
 
 @final
 class Quarantine:
-    """Settles what typed tables have promised to the quarantine."""
+    """Settles what other tables have promised to the quarantine."""
 
-    def __init__(self, lake: LakeLocation, typed: Mapping[str, Table], tasks: Tasks) -> None:
+    def __init__(self, lake: LakeLocation, tables: Mapping[str, Table], tasks: Tasks) -> None:
         """The table is made if it is not there, and what is open is settled."""
         self._tasks = tasks
         self.table = Table.create(lake, QUARANTINED, QUARANTINE, DAY)
         self.table.grow({field.name: field.type for field in QUARANTINE})
-        # The version of each typed table up to which the quarantine has its part.
+        # The version of each table up to which the quarantine has its part.
         self._settled: dict[str, int] = {}
-        for table in typed.values():
+        for table in tables.values():
             self.settle(table)
 
     def settle(self, table: Table) -> None:
-        """Commit what the last commit of a typed table left to the quarantine.
+        """Commit what the last commit of a table left to the quarantine.
 
         The driver that made that commit may have been killed right after it.
         """
         if table.version == self._settled.get(table.name):
             return
         note = table.last_note("append")
-        if note is not None and (note["quarantine"] or note.get("rebuilt")):
+        if note is not None and (note.get("quarantine") or note.get("rebuilt")):
             self._keep(table.name, note)
         self._settled[table.name] = table.version
 

@@ -21,10 +21,10 @@ from zenlake.journal.ledger.heartbeats import samples_in
 from zenlake.lake.decode.arrow_rows import ArrowRows, rows_for
 from zenlake.lake.decode.key_router import KeyRouter, RoutedKeys
 from zenlake.lake.decode.typed_rows import TypedRows, is_readable
-from zenlake.lake.ingest.crashes import Skips, without_crashed
+from zenlake.lake.ingest.crashes import SURVEY, Skips, without_crashed
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.latest_tasks import newest_note
-from zenlake.lake.ingest.plan import JournalRange
+from zenlake.lake.ingest.plan import LEADER, JournalRange
 from zenlake.lake.model.sample_rows import DAY, sample_rows, with_day
 from zenlake.lake.model.typed_table import Columns, TypedTable
 from zenlake.lake.table.data_files import DataFile, write_partitioned
@@ -70,6 +70,8 @@ class IngestResult:
     """The files that a task wrote, table by table."""
 
     samples: tuple[DataFile, ...] = ()
+    refused: tuple[DataFile, ...] = ()
+    """Files of the quarantine, with rows that `samples` cannot have."""
     typed: Mapping[str, TypedFiles] = field(default_factory=dict)
     topics: frozenset[str] = frozenset()
     """The topics of ROS 2 that were met, if they were asked for."""
@@ -121,24 +123,28 @@ class IngestTask:
                 topics.look(rows)
             routed = RoutedKeys(rows, router)
             at = batch["offset"][0].as_py()
+            app = f"{self.journal_id}/{stretch.partition}"
             for name, start in stretch.starts.items():
                 skip = max(0, start - at)
                 if skip >= batch.num_rows:
                     continue
-                if name == "samples":
-                    samples.add(rows.slice(skip))
+                typed = name in by_name
+                if name != LEADER and not (typed and routed.of_table(name) and name not in failed):
+                    continue
+                left, bad = without_crashed(name, rows.slice(skip), app, self.skips.get(name, {}))
+                keys_left = routed.after(skip)
+                if bad is not None:
+                    crashed.setdefault(name, []).append(bad)
+                    if not left.num_rows:
+                        continue
+                    keys_left = RoutedKeys(left, router)
+                if name == LEADER:
+                    samples.add(left)
                     if survey is not None:
-                        survey.look(rows.slice(skip), routed.after(skip))
-                elif routed.of_table(name) and name in by_name and name not in failed:
-                    app = f"{self.journal_id}/{stretch.partition}"
-                    skips = self.skips.get(name, {})
-                    left, bad = without_crashed(name, rows.slice(skip), app, skips)
-                    keys_left = routed.after(skip)
-                    if bad is not None:
-                        crashed.setdefault(name, []).append(bad)
-                        if not left.num_rows:
-                            continue
-                        keys_left = RoutedKeys(left, router)
+                        skips = self.skips.get(SURVEY, {})
+                        seen, unseen = without_crashed(name, left, app, skips)
+                        survey.look(seen, keys_left if unseen is None else RoutedKeys(seen, router))
+                else:
                     try:
                         by_name[name].add(left, keys_left)
                     except Exception as error:
@@ -148,7 +154,11 @@ class IngestTask:
         }
         met = frozenset() if topics is None else frozenset(topics.met)
         keys = {} if survey is None else survey.met
-        return IngestResult(tuple(samples.files()), written, met, keys)
+        refused: list[DataFile] = []
+        if LEADER in crashed:
+            bad = pa.concat_tables(crashed[LEADER])
+            refused = write_partitioned(lake / QUARANTINED, bad, DAY, f"{attempt}-{LEADER}")
+        return IngestResult(tuple(samples.files()), tuple(refused), written, met, keys)
 
     def _batches(self) -> Iterator[tuple[JournalRange, pa.RecordBatch]]:
         """All rows of all stretches; none may be missing."""

@@ -41,6 +41,7 @@ class TypedCommits:
         offsets: TableOffsets,
         stopped: StoppedTables,
         tables: Mapping[str, Table],
+        samples: Table,
     ) -> None:
         """`tables`: the typed tables that are open, by name; the mapping changes."""
         self._place = place
@@ -48,6 +49,7 @@ class TypedCommits:
         self._offsets = offsets
         self._stopped = stopped
         self._tables = tables
+        self._samples = samples
         self.quarantine: Quarantine | None = None
         # Columns of each table that were found to have numbers that no double holds.
         self._inexact: dict[str, frozenset[str]] = {}
@@ -61,7 +63,8 @@ class TypedCommits:
     def _opened(self) -> Quarantine:
         """The quarantine; it may have to be tried again until it can be opened."""
         if self.quarantine is None:
-            self.quarantine = Quarantine(self._place, self._tables, self._tasks)
+            fed = {self._samples.name: self._samples, **self._tables}
+            self.quarantine = Quarantine(self._place, fed, self._tasks)
             self._stopped.went_on(QUARANTINED)
         return self.quarantine
 
@@ -116,7 +119,7 @@ class TypedCommits:
                 if self._offsets.pass_over(table, p, end):
                     self.note_passed(table, p, end)
             return
-        self._append(table, files, refused, moved)
+        self.append(table, files, refused, moved)
         done.commits[spec.name] = table.version
 
     def note_passed(self, table: Table, partition: int, end: int) -> None:
@@ -124,15 +127,16 @@ class TypedCommits:
         app = self._offsets.app(partition)
         start = table.committed(app)
         if start is None or start < end:
-            self._append(table, [], [], {app: (start, end)})
+            self.append(table, [], [], {app: (start, end)})
 
-    def _append(
+    def append(
         self,
         table: Table,
         files: Sequence[DataFile],
         refused: Sequence[DataFile],
         moved: Mapping[str, tuple[int | None, int]],
     ) -> None:
+        """Add rows to a table, and those that it refused to the quarantine."""
         note: dict[str, Any] = {
             "kind": "append",
             "quarantine": [file.plain() for file in refused],
