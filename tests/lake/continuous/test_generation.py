@@ -14,11 +14,12 @@ from tests.lake.mortal import CONFIG
 from tests.lake.rowsof import Row
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.continuous.generation import (
+    Generation,
     SchemaMoved,
     begin_generation,
     known_generation,
     next_generation,
-    watermark_of,
+    read_by,
 )
 from zenlake.lake.continuous.table_stream import TableStream
 
@@ -73,18 +74,45 @@ def test_what_an_earlier_generation_noted_is_deleted(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_the_watermark_is_that_of_the_last_batch_that_finished(tmp_path: Path) -> None:
-    assert watermark_of(tmp_path, None) is None
-    for name in ("offsets", "commits"):
-        (tmp_path / name).mkdir()
-    for number in range(3):
-        page = ["v1", json.dumps({"batchWatermarkMs": 1000 * number}), "{}"]
-        (tmp_path / "offsets" / str(number)).write_text("\n".join(page))
-    assert watermark_of(tmp_path, None) is None
-    (tmp_path / "commits" / "0").touch()
-    (tmp_path / "commits" / "1").touch()
-    assert watermark_of(tmp_path, None) == 1.0
-    assert watermark_of(tmp_path, 2) == 2.0
+def test_what_a_generation_had_read_is_cut_before_its_last_finished_batch(tmp_path: Path) -> None:
+    def noted(path: Path, *lines: object) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(["v1", *map(json.dumps, lines)]))
+
+    def ends(*offsets: int) -> dict[str, object]:
+        return {"ends": {number: {"j": [offset]} for number, offset in enumerate(offsets)}}
+
+    first = Generation(0, {"battery": {}, "samples": {}})
+    checkpoint = tmp_path / "checkpoint"
+    (tmp_path / "input.battery.json").write_text(json.dumps(ends(3, 5, 9)))
+    (tmp_path / "input.samples.json").write_text(json.dumps(ends(4)))
+    for source, table in enumerate(("samples", "battery")):
+        file = {"path": f"file:///lake/input/{table}/000000000000.parquet", "batchId": 0}
+        noted(checkpoint / "sources" / str(source) / "0", file)
+    noted(checkpoint / "offsets" / "0", {}, {"logOffset": 0}, {"logOffset": 0})
+    (checkpoint / "offsets" / "0").write_text('v1\n{}\n-\n{"logOffset": 0}')
+    noted(checkpoint / "offsets" / "1", {}, {"logOffset": 0}, {"logOffset": 0})
+    noted(checkpoint / "offsets" / "2", {}, {"logOffset": 0}, {"logOffset": 2})
+    (checkpoint / "commits").mkdir()
+
+    def read(reached: int | None) -> dict[str, list[dict[str, list[int]]]]:
+        return read_by(first, tmp_path, reached, ["battery", "samples"])
+
+    assert read(None) == {"battery": [], "samples": []}
+    assert read(0) == {"battery": [{"j": [3]}], "samples": [{}]}
+    (checkpoint / "commits" / "0").touch()
+    (checkpoint / "commits" / "1").touch()
+    assert read(0) == {"battery": [{"j": [3]}, {"j": [3]}], "samples": [{}, {"j": [4]}]}
+    finished = read(2)
+    assert finished == {"battery": [{"j": [3]}, {"j": [9]}], "samples": [{"j": [4]}, {"j": [4]}]}
+    (tmp_path / "input.battery.json").write_text(json.dumps(ends(3)))
+    with pytest.raises(LookupError):
+        read(2)
+    # Columns change again, before the next generation has published anything.
+    second = Generation(1, first.tables, finished)
+    assert second.known_batches == 2
+    for batch in (None, 0):
+        assert read_by(second, tmp_path, batch, ["battery", "samples"]) == finished
 
 
 def test_files_of_a_stream_follow_the_columns_of_their_table(tmp_path: Path) -> None:
@@ -104,9 +132,15 @@ def test_files_of_a_stream_follow_the_columns_of_their_table(tmp_path: Path) -> 
         table = table_of(tmp_path / "lake", "battery")
         return TableStream(tmp_path, table, {}, schema, every=every)
 
+    def replaying(after: int) -> TableStream:
+        ends = [{pipeline.journal.id: [offset, 0]} for offset in (1, after)]
+        folder = tmp_path / f"generation-{after}"
+        folder.mkdir(exist_ok=True)
+        return TableStream(folder, table_of(tmp_path / "lake", "battery"), {}, WIDER, read=ends)
+
     def read(stream: TableStream) -> list[list[float]]:
         return [
-            pq.read_table(path)["volts"].to_pylist()
+            sorted(pq.read_table(path)["volts"].to_pylist())
             for path in sorted(stream.folder.glob("[0-9]*.parquet"))
         ]
 
@@ -128,3 +162,9 @@ def test_files_of_a_stream_follow_the_columns_of_their_table(tmp_path: Path) -> 
     }
     with pytest.raises(SchemaMoved, match="the table 'battery' has the column '"):
         opened(WIDER, every=True)
+    # What an earlier generation had read comes in two files, what it had not in others.
+    for after, files in ((1, [[4.0], [], [0.5, 3.0]]), (2, [[4.0], [3.0], [0.5]])):
+        assert replaying(after).more(journals)
+        assert read(replaying(after)) == files
+        times = [one.stat().st_mtime for one in sorted(replaying(after).folder.glob("[0-9]*"))]
+        assert times == sorted(set(times))

@@ -4,8 +4,11 @@
 
 A query without state goes on where it is: its input is written anew with the columns as they are
 now, and each row is still read once. Spark refuses to read state that was written for columns of
-another kind. A query with state begins a *generation* instead: it reads everything from its start
-again, with a checkpoint and input of its own, and publishes only what its table does not have yet.
+another kind. A query with state begins a *generation* instead, with a checkpoint and input of its
+own: its first two files have the rows that the last finished batch of the earlier generation had
+read, cut before that batch. After these two Spark has the same rows in its state and the same
+watermark as the earlier generation had, and what they find was published by it. So each result
+comes once, whatever a query joins, counts or compares.
 
 A query with state keeps the columns that it began with, also where `*` would find more of them.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
@@ -33,10 +36,16 @@ __all__ = [
     "kinds_of",
     "known_generation",
     "next_generation",
-    "watermark_of",
+    "read_by",
 ]
 
 PAGE: Final = "generation.json"
+
+INPUT: Final = "input"
+"""The folder of the files of all tables, below that of a generation."""
+
+Position = dict[str, list[int]]
+"""For each journal, by id: of each partition the offset after the last row."""
 
 Kinds = Mapping[str, Mapping[str, str]]
 """For each table the kinds of the columns that a query needs, in the words of Spark."""
@@ -52,8 +61,13 @@ class Generation:
 
     number: int
     tables: Kinds
-    after: float | None = field(default=None)
-    """Windows that ended by then were published by an earlier generation; seconds since 1970."""
+    read: Mapping[str, Sequence[Position]] = field(default_factory=dict)
+    """For each table where the files end whose rows an earlier generation had read."""
+
+    @property
+    def known_batches(self) -> int:
+        """The number of batches whose results were published by an earlier generation."""
+        return max(map(len, self.read.values()), default=0)
 
     def folder(self, aside: Path) -> Path:
         """Return the folder of the checkpoint and of the input, below that of the query."""
@@ -135,16 +149,50 @@ def _forget_others(aside: Path, generation: Generation) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def watermark_of(checkpoint: Path, reached: int | None) -> float | None:
-    """Return the watermark of the last batch that finished: windows that ended by then are over.
+def read_by(
+    generation: Generation, aside: Path, reached: int | None, tables: Iterable[str]
+) -> dict[str, list[Position]]:
+    """Return where the last finished batch of a generation began and ended, for each table.
 
-    `reached`: the last batch that the table of results has. Spark keeps the watermark of batch N
-    in `offsets/N`, and `commits/N` says that N is finished.
+    `reached`: the last batch that the table of results has. Spark writes `offsets/N` before batch
+    N, and `commits/N` when the batch is finished. Raises `LookupError` if that is not known.
     """
+    folder = generation.folder(aside)
+    checkpoint = folder / "checkpoint"
     finished = [int(one.name) for one in (checkpoint / "commits").glob("[0-9]*")]
-    finished += [] if reached is None else [reached]
-    offsets = checkpoint / "offsets" / str(max(finished, default=-1))
-    if not offsets.exists():
-        return None
-    lines = offsets.read_text("utf-8").splitlines()
-    return float(json.loads(lines[1])["batchWatermarkMs"]) / 1000.0
+    last = max([*finished, *([] if reached is None else [reached])], default=-1)
+    if last + 1 < generation.known_batches:  # it has not published anything yet
+        return {name: list(ends) for name, ends in generation.read.items()}
+    pages = {name: _ends_of(folder, name) for name in tables}
+    ends: dict[str, list[Position]] = {name: [] for name in tables}
+    for batch in range(max(0, last - 1), last + 1):
+        files = _files_of(checkpoint, batch)
+        for name, known in ends.items():
+            number = files.get(name)
+            known.append({} if number is None else pages[name][number])
+    return ends
+
+
+def _ends_of(folder: Path, table: str) -> dict[int, Position]:
+    """Return up to where the files of a table go, by the number of the file."""
+    page = json.loads((folder / f"{INPUT}.{table}.json").read_text("utf-8"))
+    return {int(number): end for number, end in page["ends"].items()}
+
+
+def _files_of(checkpoint: Path, batch: int) -> dict[str, int]:
+    """Return the number of the last file of each table that Spark had read after a batch."""
+    lines = (checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()
+    files: dict[str, int] = {}
+    for source, line in enumerate(lines[2:]):
+        log = checkpoint / "sources" / str(source)
+        # Only the log of a source has the names of its files, and so of its table.
+        entries = (
+            entry
+            for page in log.glob("[0-9]*")
+            for entry in page.read_text("utf-8").splitlines()[1:]
+        )
+        entry = next(entries, None)
+        if entry is not None and line != "-":
+            table = json.loads(entry)["path"].split("/")[-2]
+            files[table] = int(json.loads(line)["logOffset"])
+    return files

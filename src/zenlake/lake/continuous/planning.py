@@ -22,7 +22,7 @@ from zenlake.lake.continuous.generation import (
     Generation,
     known_generation,
     next_generation,
-    watermark_of,
+    read_by,
 )
 from zenlake.lake.continuous.query_shape import (
     ResultShape,
@@ -44,7 +44,7 @@ from zenlake.spark.jvm import active, is_append_possible
 from zenlake.spark.session import session_conf
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from zenlake.journal import Journal
     from zenlake.lake.query.lake import Lake
@@ -143,9 +143,7 @@ def plan_definition(
     except PySparkException as error:
         raise refused_by(error) from error
     if known is not None and why and not replaces:
-        generation = _after_windows(lake, definition, shape, known, generation, aside, why)
-    if generation.after is not None:
-        frame = frame.filter(_ends_after(shape.window_end, generation.after))
+        generation = _after(lake, definition, known, generation, aside, why)
     grows = not shape.stateful and reads_every_column(definition.sql)
     return PlannedQuery(judged, frame, replaces, generation, tables, grows)
 
@@ -164,33 +162,26 @@ def refused_by(error: Exception) -> ZError:
     return kind(one_line(str(error)))
 
 
-def _after_windows(
+def _after(
     lake: Lake,
     definition: ContinuousQuery,
-    shape: ResultShape,
     known: Generation,
     generation: Generation,
     aside: Path,
     why: str,
 ) -> Generation:
-    """Return a generation that leaves out the windows that are over; raises if there are none."""
-    if not shape.window_end:
-        kind, name = definition.kind, definition.name
-        raise LocalError(
-            f"{why}, and the rows that the {kind} remembers have the old one; drop it and create "
-            f"it again: zenlake lake {kind} drop {name}"
-        )
+    """Return a generation that publishes what comes after the results of the known one."""
     results = Table.open(lake.place, definition.name)
     reached = None if results is None else results.committed(known.app(app_of(definition)))
-    mark = watermark_of(known.folder(aside) / "checkpoint", reached)
-    return replace(generation, after=mark if mark is not None else known.after)
-
-
-def _ends_after(column: str, seconds: float) -> Column:
-    """Return the condition that a window ends after a moment."""
-    from pyspark.sql import functions as f
-
-    return f.col(f"`{column}`") > f.timestamp_millis(f.lit(round(seconds * 1000)))
+    try:
+        read = read_by(known, aside, reached, [name for name in known.tables if name != LATEST])
+    except (LookupError, OSError, ValueError) as error:
+        kind, name = definition.kind, definition.name
+        raise LocalError(
+            f"{why}, and it is not known which rows the {kind} had read ({error!r}); drop it and "
+            f"create it again: zenlake lake {kind} drop {name}"
+        ) from error
+    return replace(generation, read=read)
 
 
 def _named_tables(lake: Lake, sql: str) -> dict[str, pa.Schema]:

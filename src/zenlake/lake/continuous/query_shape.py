@@ -47,8 +47,6 @@ class ResultShape:
     """Whether rows of several places are put together."""
     stateful: bool
     """Return True if Spark keeps rows or groups from one batch to the next."""
-    window_end: str
-    """The column of its rows that says when a window of time ends; empty: there is none."""
 
 
 def shape_of(query: str) -> ResultShape:
@@ -65,7 +63,7 @@ def shape_of(query: str) -> ResultShape:
         )
     else:
         subject = tuple(name for name in names if name.lower() == "key")
-    return ResultShape(subject, grouped, _joined(tree), _stateful(tree), _window_end(tree))
+    return ResultShape(subject, grouped, _joined(tree), _stateful(tree))
 
 
 def needed_columns(query: str, columns: Sequence[str]) -> list[str]:
@@ -217,24 +215,6 @@ def _stateful(tree: Any) -> bool:
         for select in tree.find_all(exp.Select)
         if (joins := select.args.get("joins") or ())
     )
-
-
-def _window_end(tree: Any) -> str:
-    """Return the column that says when a window of time ends, once windows have two columns."""
-    from sqlglot import exp
-
-    for one in tree.expressions:
-        if not _is_window(tree, one):
-            continue
-        inner = one.unalias()
-        if isinstance(inner, exp.Anonymous):
-            if inner.name.lower() != "window_time":
-                return f"{one.alias_or_name or 'window'}_end"
-        elif inner.name.lower() == "end":
-            return str(one.alias_or_name)
-        elif inner.name.lower() == "window":
-            return f"{one.alias_or_name}_end"
-    return ""
 
 
 def _is_window(tree: Any, expression: Any) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,7 +33,13 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from zenlake.expr.tree import Comparison, Field, Literal
 from zenlake.journal import Journal
-from zenlake.lake.continuous.generation import SchemaMoved, changed_column, kinds_of
+from zenlake.lake.continuous.generation import (
+    INPUT,
+    Position,
+    SchemaMoved,
+    changed_column,
+    kinds_of,
+)
 from zenlake.lake.history.samples import History
 from zenlake.lake.model.sample_rows import DAY
 from zenlake.lake.query.catalog import Catalog
@@ -47,7 +54,6 @@ if TYPE_CHECKING:
 __all__ = [
     "OWN",
     "OffsetRange",
-    "Position",
     "TableRowsSource",
     "TableStream",
     "at",
@@ -58,9 +64,6 @@ __all__ = [
 
 OWN: Final = ("view/", "alert/")
 """What keys begin with that views and alerts publish."""
-
-Position = dict[str, list[int]]
-"""For each journal, by id: of each partition the offset after the last row."""
 
 MOST_ROWS: Final = 500_000
 """Offsets that one file takes at most of a partition."""
@@ -152,7 +155,7 @@ def rows_between(
 
 def stream_folder(aside: Path, name: str) -> Path:
     """Return the folder that files of a table are put into; it is made if it is not there."""
-    folder = aside / "input" / name
+    folder = aside / INPUT / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -170,15 +173,16 @@ class TableStream:
         *,
         every: bool = False,
         whole: bool = False,
+        read: Sequence[Position] = (),
     ) -> None:
         """Go on after the last file that was noted; a new one begins at `start`.
 
         `schema`: the columns that are read. Files that are there with columns of other kinds are
         written anew. `every`: columns that the table gets later are wanted too; `whole`: the first
-        file has all that there is, however much that is.
+        file has all that there is, however much that is; `read`: where the first files end.
         """
         self.folder = stream_folder(aside, table.name)
-        self._page = aside / f"input.{table.name}.json"
+        self._page = aside / f"{INPUT}.{table.name}.json"
         self._table = table
         self._schema = schema
         self._kinds = kinds_of({table.name: schema})[table.name]
@@ -200,6 +204,12 @@ class TableStream:
                     self._recast(path)
                 except pa.ArrowInvalid:  # not even wider: the table was made again
                     self._write_again(path, start)
+        for number in range(self._number + 1, len(read)):
+            self._demand_columns()
+            self._add(self._at | read[number])
+            # Spark reads the older one first, and tells milliseconds apart.
+            moment = time.time() - (len(read) - number)
+            os.utime(self._path(number), (moment, moment))
 
     def more(self, journals: Mapping[str, int]) -> bool:
         """Write the next file if the table has rows that no file has: `{journal: partitions}`.
@@ -218,7 +228,12 @@ class TableStream:
         if not ranges:
             self._seen = self._table.version
             return False
-        number = self._number + 1
+        self._add(end)
+        return True
+
+    def _add(self, end: Position) -> None:
+        """Note the next file, and write it: up to `end`."""
+        start, number = self._at, self._number + 1
         self._ends[number] = end
         self._ends.pop(number - REMEMBERED, None)
         fresh = self._page.with_suffix(".new")
@@ -230,7 +245,6 @@ class TableStream:
         fresh.replace(self._page)
         self._number, self._at = number, end
         self._write(number, start, end)
-        return True
 
     def reached(self, number: int) -> Position | None:
         """Up to where the file of this number goes; None: it is not known any more."""
@@ -272,8 +286,11 @@ class TableStream:
         path.unlink()
         self._write(number, begin, end)
 
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:012}.parquet"
+
     def _write(self, number: int, start: Position, end: Position) -> None:
-        path = self.folder / f"{number:012}.parquet"
+        path = self._path(number)
         if path.exists():
             return
         fresh = self.folder / f".{number:012}"
