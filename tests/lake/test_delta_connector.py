@@ -7,18 +7,14 @@ It comes from Maven, with the newest Spark that it supports from PyPI, into an e
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import urllib.request
-import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.programs import ROOT
 from tests.lake.journals import Here, rows_of, write
+from tests.lake.older_spark import Asked, asking
 from tests.lake.rowsof import Row
 from zenlake.lake import Pipeline, open, read_config
 
@@ -27,72 +23,21 @@ pytestmark = pytest.mark.nightly(day="lake/test_other_writers.py, lake/table/tes
 JSON = 5
 SPARK = "4.2.1"
 CONNECTOR = "io.delta:delta-spark_4.2_2.13:4.4.0"
-POM = (
-    "https://repo1.maven.org/maven2/io/delta/delta-spark_4.2_2.13/4.4.0/"
-    "delta-spark_4.2_2.13-4.4.0.pom"
-)
+SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
 CONFIG = read_config('{tables: {pose: {format: "robot/${id}/pose"}}, rollups: true}')
-
-Asked = Callable[[str], Any]
-
-
-def python_with_spark(folder: Path) -> Path:
-    """The interpreter of an environment with nothing but that Spark."""
-    python = folder / "bin" / "python"
-    ready = folder / f"spark-{SPARK}"
-    if not ready.exists():
-        venv.create(folder, clear=True, with_pip=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", f"pyspark=={SPARK}"]
-        done = subprocess.run(install, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"Spark {SPARK} does not come from PyPI: {done.stderr[-200:]}")
-        ready.touch()
-    return python
 
 
 @pytest.fixture
 def connector(machine: dict[str, str], tmp_path: Path) -> Iterator[Asked]:
     """Asks the connector a statement of SQL, and gives the rows."""
-    if "JAVA_HOME" not in machine and shutil.which("java", path=machine["PATH"]) is None:
-        pytest.skip("this machine has no Java")
-    try:
-        urllib.request.urlopen(POM, timeout=20).close()
-    except OSError as error:
-        pytest.skip(f"Maven cannot be reached: {error}")
     folder = ROOT / "build" / "delta-connector"
-    python = python_with_spark(folder)
-    script = Path(__file__).with_name("delta_connector.py")
-    log = tmp_path / "connector.log"
-    errors = log.open("w")
-    program = subprocess.Popen(
-        [str(python), str(script), CONNECTOR, str(folder / "ivy")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-        env={name: value for name, value in machine.items() if name != "PYTHONPATH"},
-    )
-    assert program.stdin is not None
-    assert program.stdout is not None
-    told, said = program.stdin, program.stdout
-
-    def asked(statement: str) -> Any:
-        print(statement, file=told, flush=True)
-        line = said.readline()
-        while line.startswith("Deleted "):  # VACUUM says so by itself
-            line = said.readline()
-        assert line.startswith("["), (statement, line, log.read_text("utf-8")[-2000:])
-        answer = json.loads(line)
-        return answer
-
-    try:
-        assert json.loads(said.readline() or '"it did not start"') == "ready"
+    with asking(machine, folder, tmp_path / "log", SPARK, CONNECTOR, SETTINGS) as asked:
         yield asked
-    finally:
-        told.close()
-        program.wait(60)
-        said.close()
-        errors.close()
 
 
 def poses(first: int, end: int, more: float = 0) -> list[Row]:
