@@ -21,11 +21,15 @@ RULES = {
          "messages": ["query", "reply"]},
         {"id": "tables", "key_exprs": ["@lake/tables/**"], "permission": "deny",
          "messages": ["put", "delete"]},
+        {"id": "keep", "key_exprs": ["@lake/tables/temp"], "permission": "deny",
+         "messages": ["delete"]},
     ],
-    "subjects": [{"id": "bob", "usernames": ["bob"]}, {"id": "eve", "usernames": ["eve"]}],
+    "subjects": [{"id": "bob", "usernames": ["bob"]}, {"id": "eve", "usernames": ["eve"]},
+                 {"id": "ann", "usernames": ["ann"]}],
     "policies": [
         {"rules": ["secret"], "subjects": ["bob"]},
         {"rules": ["tables"], "subjects": ["eve"]},
+        {"rules": ["keep"], "subjects": ["ann"]},
     ],
 }  # fmt: skip
 
@@ -56,21 +60,35 @@ def test_a_put_makes_or_changes_a_table_and_a_delete_removes_it(tmp_path: Path) 
                 (b"{", "send JSON"),
                 (b"[]", "send an object"),
                 (b" " * 70_000, "at most"),
+                (b'{"from": 7}', "the name of a table"),
+                (b'{"from": "temp", "format": "a/${b}"}', "the name of a table"),
+                (b'{"merge": "**"}', "the name of a table"),
+                (b'{"merge": "a//b"}', "a chunk is empty"),
             ):
                 odd = web.put("/@lake/tables/pose", content=body)
                 assert (odd.status_code, why in odd.text) == (400, True)
+            assert web.put("/@lake/tables/at", json={"from": "pose"}).status_code == 200
+            both = {"merge": "temp", "format": "home/${room}/${what}"}
+            for joined in ({"merge": "temp"}, both):
+                assert web.put("/@lake/tables/at", json=joined).status_code == 200
         finally:
             door.close()
     assert heard == [
         {"do": "table", "action": "put", "name": "pose", "table": ROBOT},
         {"do": "table", "action": "rm", "name": "pose"},
         {"do": "table", "action": "put", "name": "bad", "table": ROBOT},
-    ]
+        {"do": "table", "action": "rename", "name": "pose", "to": "at"},
+        {"do": "table", "action": "merge", "name": "at", "other": "temp", "format": None},
+        {"do": "table", "action": "merge", "name": "at", "other": "temp",
+         "format": "home/${room}/${what}"},
+    ]  # fmt: skip
 
 
 def test_a_user_from_whom_keys_are_kept_makes_no_table(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
-    tokens.write_text("ada:0123456789abcdef\nbob:fedcba9876543210\neve:00000000ffffffff\n")
+    tokens.write_text(
+        "ada:0123456789abcdef\nbob:fedcba9876543210\neve:00000000ffffffff\nann:1111111100000000\n"
+    )
     tokens.chmod(0o600)
     door = LocalServer(tmp_path)
     door.handle("table", lambda request, caller: caller.fact({"name": request["name"]}))
@@ -91,6 +109,17 @@ def test_a_user_from_whom_keys_are_kept_makes_no_table(tmp_path: Path) -> None:
                 put = web.put("/@lake/tables/pose", json=ROBOT, headers=who)
                 gone = web.delete("/@lake/tables/pose", headers=who)
                 assert (put.status_code, gone.status_code) == (status, status)
+                for body in ({"from": "temp"}, {"merge": "temp"}):
+                    joined = web.put("/@lake/tables/pose", json=body, headers=who)
+                    assert joined.status_code == status
+            # Whoever may put a table and not delete another one takes nothing from that.
+            who = {"authorization": "Bearer 1111111100000000"}
+            assert web.put("/@lake/tables/pose", json=ROBOT, headers=who).status_code == 200
+            for body, status in (
+                ({"from": "temp"}, 403), ({"merge": "temp"}, 403), ({"merge": "pose"}, 200),
+            ):  # fmt: skip
+                joined = web.put("/@lake/tables/at", json=body, headers=who)
+                assert joined.status_code == status
             assert web.put("/@lake/tables/pose", json=ROBOT).status_code == 401
     finally:
         door.close()

@@ -117,10 +117,23 @@ def test_a_table_is_added_changed_and_removed_where_the_keys_without_one_are_nam
         save(driver, "pair", "text/plain")
         driver.until(lambda: rows(driver, "tables")[2][2] == "text/plain", "the encoding")
         assert [row["text"] for row in rows_of(lake, "pair")] == ['{"n": 1}']
-        driver.js("document.querySelector('[aria-label=\"Remove pair\"]').click()")
-        assert (lake / "pair").is_dir()
-        driver.click("Remove pair and its rows")
-        driver.until(lambda: len(rows(driver, "tables")) == 2, "the table is gone")
+        driver.js("document.querySelector('[aria-label=\"Change pair\"]').click()")
+        driver.fill("#edit-table [name=name]", "two")
+        driver.click("Rename pair")
+        driver.until(lambda: [one[0] for one in rows(driver, "tables")][-1] == "two", "the name")
+        assert [row["text"] for row in rows_of(lake, "two")] == ['{"n": 1}']
         assert not (lake / "pair").exists()
+        driver.fill("#edit-table [name=format]", "1/${what}")
+        save(driver, "one", "")
+        driver.until(lambda: len(rows(driver, "tables")) == 4, "the table to merge")
+        driver.choose("[aria-label='Merge into two']", "one")
+        driver.click("Merge one into two")
+        driver.until(lambda: len(rows(driver, "tables")) == 3, "one table of both")
+        assert rows(driver, "tables")[2][:2] == ["two", "1/${id:*}"]
+        driver.js("document.querySelector('[aria-label=\"Remove two\"]').click()")
+        assert (lake / "two").is_dir()
+        driver.click("Remove two and its rows")
+        driver.until(lambda: len(rows(driver, "tables")) == 2, "the table is gone")
+        assert not (lake / "two").exists()
         refused = [one for one in driver.errors() if "Failed to load resource" not in one]
         assert refused == []

@@ -229,6 +229,6 @@ def _merged(one: str, other: str) -> str:
     if not any(both):  # one of nothing but parts would have every key of this length
         raise LocalError(
             f"'{one}' and '{other}' have no format in common; say which by --format "
-            "'plant/${line}/${rest:**}'"
+            "'plant/${line}/${rest:**}', or as \"format\" over HTTP"
         )
     return format_of(both)
