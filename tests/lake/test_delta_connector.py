@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.programs import ROOT
-from tests.lake.journals import Here, rows_of, write
+from tests.lake.journals import Here, rows_of, table_of, write
 from tests.lake.older_spark import Asked, asking
 from tests.lake.rowsof import Row
 from zenlake.lake import Pipeline, open, read_config
+from zenlake.lake.table.features import UnsupportedTable
 
 pytestmark = pytest.mark.nightly(day="lake/test_other_writers.py, lake/table/test_features.py")
 
@@ -87,19 +88,33 @@ def test_the_connector_reads_and_changes_every_table_and_the_lake_goes_on(
     assert len(rows_of(lake, "latest")) == 3
     assert len(rows_of(lake, "quarantine")) == 1
 
-    # A deletion vector stops the table, and the way out that is told leads out.
-    pose = f"delta.`{lake}/pose`"
-    connector(f"ALTER TABLE {pose} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
-    connector(f"DELETE FROM {pose} WHERE n = 0")
+    # Rows that deletion vectors delete are gone, and the connector sees the files as they are.
+    for name in ("pose", "samples"):
+        table = f"delta.`{lake}/{name}`"
+        connector(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    connector(f"DELETE FROM delta.`{lake}/pose` WHERE n = 0")
+    with pytest.raises(UnsupportedTable, match="deletion vectors"):
+        table_of(lake, "pose")
     write(journal, poses(40, 50), 1)
     pipeline.step(1.0)
+    step()
+    connector(f"DELETE FROM delta.`{lake}/pose` WHERE n IN (1, 45)")
+    connector(f"DELETE FROM delta.`{lake}/samples` WHERE offset IN (3, 20)")
+    pipeline.step(1000.0)
+    pipeline.step(2000.0)
+    assert pipeline.stopped.sentences() == ()
+    numbers = f"SELECT n FROM delta.`{lake}/pose` ORDER BY n"
+    assert connector(numbers) == [[n] for n in range(2, 50) if n not in (7, 45)]
+    assert table_of(lake, "pose").totals().rows == 46
+    assert table_of(lake, "samples").totals().rows == 48
+    assert connector(f"SELECT count(*) FROM delta.`{lake}/samples`") == [[48]]
+    assert mine.compact(tasks=Here())["samples"] >= 0
+
+    # A feature that is not understood stops the table.
+    pose = f"delta.`{lake}/pose`"
+    connector(f"ALTER TABLE {pose} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    write(journal, poses(50, 60), 1)
+    pipeline.step(3000.0)
     (sentence,) = pipeline.stopped.sentences()
-    assert "feature deletionVectors" in sentence
-    assert len(rows_of(lake, "samples")) == 50
-    connector(f"REORG TABLE {pose} APPLY (PURGE)")
-    connector(f"ALTER TABLE {pose} DROP FEATURE deletionVectors")
-    pipeline.step(500.0)
-    (sentence,) = pipeline.stopped.sentences()
-    assert "DROP FEATURE checkpointProtection TRUNCATE HISTORY" in sentence
-    # Delta drops that one when its history has expired, and when that is depends on the hour.
-    assert connector(f"SELECT count(*), max(n) FROM {pose}") == [[38, 39]]
+    assert "which is not understood; take it away with `ALTER TABLE pose DROP FEATURE" in sentence
+    assert table_of(lake, "samples").totals().rows == 58

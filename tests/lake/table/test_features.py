@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import json
+import string
+import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 
-from tests.lake.journals import Here, rows_of, table_of, write
+from tests.lake.journals import Here, R, rows_of, table_of, write
 from tests.lake.rowsof import Row
 from zenlake.lake import Pipeline, open, read_config
+from zenlake.lake.ingest.deletions import purge
+from zenlake.lake.ingest.spark_tasks import Work
 from zenlake.lake.maintain.background import BackgroundMaintenance
 from zenlake.lake.maintain.repair import repair
 from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.query.planner import references
 from zenlake.lake.table.data_files import read_table, write_file
-from zenlake.lake.table.delta import Table
+from zenlake.lake.table.delta import CommitConflict, Table
 from zenlake.lake.table.features import TableDemands, UnsupportedTable, refusal_of
 from zenlake.lake.table.location import LakeLocation
 
@@ -78,22 +83,42 @@ def column(change: Action, **said: Any) -> Callable[[Action], object]:
     return changed
 
 
-def deleted(place: Path) -> list[Action]:
-    """What Delta's connector writes for DELETE: the file again, with a vector of deleted rows."""
-    (line,) = [
-        line
-        for path in sorted((place / "_delta_log").glob("*.json"))
-        for line in path.read_text("utf-8").splitlines()
-        if line.startswith('{"add"')
-    ]
-    add = json.loads(line)["add"]
-    vector = {
-        "storageType": "u",
-        "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
-        "offset": 1,
-        "sizeInBytes": 36,
-        "cardinality": 1,
+def vector_of(*rows: int) -> Action:
+    """A deletion vector of rows of one file, as the protocol has it in the log itself."""
+    # One bitmap of 32 bits with one container, an array of 16-bit numbers.
+    bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(rows) - 1, 16)
+    bitmap += struct.pack(f"<{len(rows)}H", *sorted(rows))
+    plain = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": z85(plain + b"\0" * (-len(plain) % 4)),
+        "sizeInBytes": len(plain),
+        "cardinality": len(rows),
     }
+
+
+def z85(plain: bytes) -> str:
+    """Base 85 with the letters of ZeroMQ."""
+    letters = (
+        string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
+    )
+    return "".join(
+        letters[number // 85**power % 85]
+        for (number,) in struct.iter_unpack(">I", plain)
+        for power in (4, 3, 2, 1, 0)
+    )
+
+
+def deleted(place: Path, *rows: int, vector: Action | None = None) -> list[Action]:
+    """What Delta's connector writes for DELETE: a file again, with a vector of deleted rows."""
+    table = DeltaTable(str(place))
+    path = min(pa.table(table.get_add_actions())["path"].to_pylist())
+    (add,) = [
+        action["add"]
+        for page in sorted((place / "_delta_log").glob("*.json"))
+        for action in map(json.loads, page.read_text("utf-8").splitlines())
+        if "add" in action and action["add"]["path"] == path
+    ]
     remove = {
         "path": add["path"],
         "dataChange": True,
@@ -105,9 +130,17 @@ def deleted(place: Path) -> list[Action]:
     return [
         protocol(3, 7, "deletionVectors"),
         {"remove": remove},
-        {"add": {**add, "deletionVector": vector}},
+        {"add": {**add, "deletionVector": vector or vector_of(*rows)}},
     ]
 
+
+UNREADABLE: Action = {
+    "storageType": "u",
+    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+    "offset": 1,
+    "sizeInBytes": 36,
+    "cardinality": 1,
+}
 
 Written = Callable[[Path], list[Action]]
 
@@ -118,9 +151,12 @@ def written(*actions: Action) -> Written:
 
 REFUSED: dict[str, tuple[Written, str]] = {
     "deletion vectors": (
-        deleted,
-        "feature deletionVectors.*REORG TABLE pose APPLY .PURGE.` and "
-        "`ALTER TABLE pose DROP FEATURE deletionVectors`",
+        lambda place: deleted(place, 0),
+        "deletion vectors, so nothing in it is read or written until its files are written anew",
+    ),
+    "deletion vectors that are lost": (
+        lambda place: deleted(place, vector=UNREADABLE),
+        "deletion vectors that cannot be read",
     ),
     "a reader's feature that nobody knows": (
         lambda _: [protocol(3, 7, "madeUp")],
@@ -334,3 +370,73 @@ def test_nothing_is_forgotten_in_part(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedTable, match="table 'pose'"):
         open(lake).forget("robot/**", tasks=Here())
     assert len(rows_of(lake, "samples")) == 2
+
+
+def held(lake: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of a table without those that deletion vectors delete, as delta-rs reads them."""
+    found = QueryBuilder().register("t", DeltaTable(str(lake / name))).execute("SELECT * FROM t")
+    return list(pa.table(found.read_all()).to_pylist())
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_rows_that_deletion_vectors_delete_are_gone_and_the_lake_goes_on(
+    tmp_path: Path, restarted: bool
+) -> None:
+    lake, journal = tmp_path / "lake", tmp_path / "journal"
+    bad = [Row("robot/1/pose", b"{", 100 + n, encoding=JSON) for n in range(3)]
+    write(journal, [*(row for n in range(5) for row in rows(n)), *bad], 1)
+    pipeline = Pipeline(str(lake), str(journal), Here(), CONFIG)
+    pipeline.step()
+    pipeline.finish()
+    left = {}
+    for name in ("pose", "samples", "quarantine", "latest"):
+        path = min((lake / name).glob("*/*.parquet"))
+        offsets = pq.ParquetFile(path).read()["offset"].to_pylist()
+        left[name] = {*offsets} - {offsets[0], offsets[2 % len(offsets)]}
+        commit(lake / name, *deleted(lake / name, 0, *([2] if name != "latest" else [])))
+        with pytest.raises(UnsupportedTable, match=f"table '{name}' has deletion vectors"):
+            table_of(lake, name)
+    write(journal, rows(5), 1)
+    if restarted:
+        pipeline = Pipeline(str(lake), str(journal), Here(), CONFIG)
+    for now in (1.0, 10.0, 1000.0):
+        pipeline.step(now)
+        pipeline.fold(now, all=True)
+    assert pipeline.stopped.sentences() == ()
+    for name, more in (("pose", {13}), ("samples", {13, 14}), ("quarantine", set())):
+        assert sorted(row["offset"] for row in held(lake, name)) == sorted(left[name] | more)
+    assert {row["key"] for row in held(lake, "latest")} == {"robot/1/pose", "robot/1/battery"}
+    assert table_of(lake, "pose").totals().rows == 4
+    # The feature is there, and the next rows are deleted in the same way.
+    commit(lake / "pose", *deleted(lake / "pose", 0))
+    pipeline.step(2000.0)
+    pipeline.step(3000.0)
+    assert len(held(lake, "pose")) == 3
+
+
+def test_merging_files_by_hand_takes_deleted_rows_away(tmp_path: Path) -> None:
+    lake, _ = filled(tmp_path)
+    commit(lake / "pose", *deleted(lake / "pose", 0))
+    mine = open(lake, config=CONFIG)
+    mine.compact(tasks=Here())
+    assert held(lake, "pose") == []
+    assert len(held(lake, "battery")) == 1
+
+
+def test_a_delete_that_comes_while_files_are_written_anew_counts(tmp_path: Path) -> None:
+    lake, pipeline = filled(tmp_path)
+    write(tmp_path / "journal", rows(1))
+    pipeline.step()
+    commit(lake / "pose", *deleted(lake / "pose", 0))
+    table = Table.open(LakeLocation(lake), "pose", refused=True)
+    assert table is not None
+
+    class Meanwhile(Here):
+        def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
+            theirs = DeltaTable(str(lake / "pose"))
+            theirs.delete("n >= 0")
+            return super().run(items, what)
+
+    with pytest.raises(CommitConflict):
+        purge(table, Meanwhile())
+    assert held(lake, "pose") == []

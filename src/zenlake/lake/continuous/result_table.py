@@ -18,6 +18,7 @@ import pyarrow as pa
 from zenlake.clock.age_clock import AgeClock
 from zenlake.errors import LocalError
 from zenlake.journal.writing.steady import steady_time
+from zenlake.lake.ingest.deletions import purge
 from zenlake.lake.maintain.upkeep import vacuum
 from zenlake.lake.model.continuous_query import ContinuousQuery
 from zenlake.lake.model.sample_rows import DAY
@@ -117,6 +118,7 @@ class ResultTable:
         )
         if self.table.described != described_as(definition):
             raise LocalError(f"the table '{definition.name}' is of somebody else")
+        purge(self.table)
         self._ages = AgeClock(file.modified / 1000 for file in self.table.files())
         self._adopt_columns(definition)
 

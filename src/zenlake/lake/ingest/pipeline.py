@@ -22,6 +22,7 @@ from zenlake.lake.decode.ros2_tables import LearntTypes
 from zenlake.lake.decode.table_store import FoundTables
 from zenlake.lake.ingest.crash_search import CrashSearch, StopTable, WorkerDeath
 from zenlake.lake.ingest.crashes import MOST_SURVEYED, SURVEY
+from zenlake.lake.ingest.deletions import purge
 from zenlake.lake.ingest.derived_tables import GapsTable, LatestTable
 from zenlake.lake.ingest.failure_reason import WorkFailed, is_disk_full
 from zenlake.lake.ingest.network_tables import OBSERVED, observed_tables
@@ -183,6 +184,11 @@ class Pipeline:
             self._step_note.failed(NotedStep(self.step_size.rows, self._search.suspects()))
 
     def _step(self, done: Step, now: float) -> None:
+        for name, table in self.tables.items():
+            if table.has_deletions:
+                with self.stopped.alone(name, now):
+                    purge(table, self._tasks)
+                    self.stopped.went_on(name)
         self._typed.take_changes(now)
         tried = self._retried(now)
         self._typed.open_missing(now)

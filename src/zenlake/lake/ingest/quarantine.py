@@ -16,6 +16,7 @@ from typing import Any, final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenlake.lake.ingest.deletions import purge
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.task import QUARANTINED
 from zenlake.lake.model.decoder import Reason
@@ -97,6 +98,7 @@ class Quarantine:
         """The table is made if it is not there, and what is open is settled."""
         self._tasks = tasks
         self.table = Table.create(lake, QUARANTINED, QUARANTINE, DAY)
+        purge(self.table, tasks)
         self.table.grow({field.name: field.type for field in QUARANTINE})
         # The version of each table up to which the quarantine has its part.
         self._settled: dict[str, int] = {}

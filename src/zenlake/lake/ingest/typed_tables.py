@@ -13,6 +13,7 @@ from typing import final
 from zenlake.lake.decode.ros2_tables import LearntTypes, Ros2Tables, configured_types, demand_own
 from zenlake.lake.decode.table_description import described_as
 from zenlake.lake.decode.table_store import FoundTables
+from zenlake.lake.ingest.deletions import purge
 from zenlake.lake.ingest.spark_tasks import Tasks
 from zenlake.lake.ingest.stopped_tables import StoppedTables
 from zenlake.lake.ingest.table_offsets import TableOffsets
@@ -86,6 +87,7 @@ class TypedTables:
         schema = typed_schema(spec, spec.columns)
         table = Table.create(self._place, spec.name, schema, DAY, described=described_as(spec))
         described = described_as(spec, table.described)
+        purge(table, self._tasks)
         demand_own(table, described)
         table.grow({n: schema.field(n).type for n in schema.names})
         table.remember(self._config.history)

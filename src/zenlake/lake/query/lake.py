@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, final
 
 from zenlake.errors import LocalError
 from zenlake.lake.decode.table_store import key_tables
+from zenlake.lake.ingest.deletions import purge_all
 from zenlake.lake.ingest.spark_tasks import Tasks, tasks_on
 from zenlake.lake.ingest.task import QUARANTINED
 from zenlake.lake.maintain.forget import forget_everywhere
@@ -126,8 +127,12 @@ class Lake:
     def compact(
         self, *, full: bool = True, tasks: Tasks | None = None, progress: Progress | None = None
     ) -> dict[str, int]:
-        """Merge the small files of every table; gives how many files each has fewer."""
+        """Merge the small files of every table; gives how many files each has fewer.
+
+        Rows that deletion vectors delete go first, with the vectors.
+        """
         where = tasks or tasks_on(self.spark)
+        purge_all(self.place, where)
         tables = self.tables()
         done = {
             name: compact(table, where, self.config, full=full, progress=progress)

@@ -197,7 +197,8 @@ class LakeTableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         adds = [one["add"] for one in actions if "add" in one]
         added = [one for one in adds if one.get("dataChange", True)]
         removes = [one["remove"] for one in actions if "remove" in one]
-        if added and any(one.get("dataChange", True) for one in removes):
+        is_changed = any(one.get("dataChange", True) for one in removes)
+        if added and (is_changed or any(one.get("deletionVector") for one in added)):
             if not self.skip:
                 raise RowsChanged(
                     f"version {version} of table '{table.name}' changed rows that were there, and "

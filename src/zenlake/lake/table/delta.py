@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,9 +36,11 @@ from zenlake.lake.model.column_comments import ABOUT, commented, meaning_of
 from zenlake.lake.table.commit_log import NOTE, commit_lines, newest_note
 from zenlake.lake.table.data_files import DataFile, read_checkpoint
 from zenlake.lake.table.features import (
+    DELETIONS,
     LOG,
     UnreadableTable,
     UnsupportedTable,
+    deletions_refusal_of,
     demands_in_log,
     demands_of,
     refusal_of,
@@ -106,8 +109,11 @@ class Table:
         #: When the log's folder changed last, before it was read last.
         self._log_seen: int | None = None
         self._commit_seen = self._commit_file()
-        self.refusal = refusal_of(name, demands_of(table))
+        self.refusal = ""
         """Why nothing in it is read or written; empty if it is understood."""
+        self.has_deletions = False
+        """True if deletion vectors are all that it is refused for."""
+        self._judge()
 
     @classmethod
     def open(cls, lake: LakeLocation, name: str, *, refused: bool = False) -> Table | None:
@@ -126,6 +132,24 @@ class Table:
         if not refused:
             found.demand_understood()
         return found
+
+    def _judge(self) -> None:
+        """Find out whether the version that was read last is understood."""
+        demands = demands_of(self._table)
+        self.refusal = refusal_of(self.name, demands)
+        self.has_deletions = False
+        if not self.refusal and DELETIONS in demands.features:
+            try:
+                self.has_deletions = bool(self._vectors().num_rows)
+            except (DeltaError, OSError, pa.ArrowException) as error:
+                self.refusal = (
+                    f"table '{self.name}' has deletion vectors that cannot be read: {error}"
+                )
+            if self.has_deletions:
+                self.refusal = deletions_refusal_of(self.name)
+
+    def _vectors(self) -> pa.Table:
+        return pa.table(self._table.deletion_vectors())
 
     def demand_understood(self) -> None:
         """Raise `UnsupportedTable` if the table has a feature that is not understood."""
@@ -236,7 +260,7 @@ class Table:
             raise CommitConflict(
                 f"table '{self.name}' has no version {version}: {error}"
             ) from error
-        self.refusal = refusal_of(self.name, demands_of(self._table))
+        self._judge()
         self.demand_understood()
 
     def at_time(self, instant: datetime) -> bool:
@@ -289,7 +313,12 @@ class Table:
         return 0
 
     def refresh(self) -> None:
-        """Look at the newest version."""
+        """Look at the newest version; raises `UnsupportedTable` if it is not understood."""
+        self.look()
+        self.demand_understood()
+
+    def look(self) -> None:
+        """Look at the newest version, whether it is understood or not."""
         changed = self._log_changed()
         if changed is None or changed != self._log_seen or self._has_next():
             self._log_seen = changed
@@ -299,8 +328,7 @@ class Table:
                 self._log_seen = None
                 raise _unreadable(self.name, self.place, error) from error
             self._commit_seen = self._commit_file()
-            self.refusal = refusal_of(self.name, demands_of(self._table))
-        self.demand_understood()
+            self._judge()
 
     def _log_changed(self) -> int | None:
         """When a file came to the log or left it, where a filesystem tells that at once."""
@@ -349,7 +377,9 @@ class Table:
 
     def files(self) -> list[DataFile]:
         """The files; their statistics are left out."""
-        actions = self.actions()
+        return self._listed(self.actions())
+
+    def _listed(self, actions: pa.Table) -> list[DataFile]:
         column = self.partition
         values = actions[f"partition.{column}"].to_pylist()
         return [
@@ -363,6 +393,33 @@ class Table:
                 strict=True,
             )
         ]
+
+    def deletions(self) -> dict[str, list[tuple[DataFile, pa.Array | None]]]:
+        """Return the files of each partition in which deletion vectors delete rows, by its value:
+        with each file which of its rows are left, or None for all of them.
+        """
+        parts: dict[str, list[tuple[DataFile, pa.Array | None]]] = {}
+        vectors = self._vectors()
+        left = {
+            unquote(address): selected.values
+            for address, selected in zip(
+                vectors["filepath"].to_pylist(), vectors["selection_vector"], strict=True
+            )
+        }
+        by_name = {address.rpartition("/")[2]: address for address in left}
+        touched = set()
+        for file in self._listed(self._actions()):
+            value, path = str(file.partition[self.partition]), unquote(file.path)
+            address = by_name.get(path.rpartition("/")[2], "")
+            selected = left.pop(address, None) if address.endswith(f"/{path}") else None
+            if selected is not None:
+                touched.add(value)
+            parts.setdefault(value, []).append((file, selected))
+        if left:
+            raise UnsupportedTable(
+                f"table '{self.name}' has the deletion vector of an unknown file: {min(left)}"
+            )
+        return {value: files for value, files in parts.items() if value in touched}
 
     def committed(self, app: str) -> int | None:
         """How far an application got, or None if it never wrote."""
@@ -524,6 +581,19 @@ class Table:
         schema = commented(self.name, schema, had)
         self._write(self._added(files, True), transactions, note, schema)
 
+    def replace_partition(self, value: str, files: Sequence[DataFile], version: int) -> None:
+        """Put these files, with the same rows, in the place of all files of a partition.
+
+        deltalake removes the old files together with their deletion vectors. `version`: the one
+        that the files were made from; a commit since then is a conflict.
+        """
+        self.look()
+        if self.version != version:
+            raise CommitConflict(f"table '{self.name}' was changed meanwhile")
+        transactions = {REWRITES: self.rewrites + 1}
+        note = {"kind": "rewrite"}
+        self._write(self._added(files, False), transactions, note, partition=value)
+
     def end_past(self) -> None:
         """Forget every version before the newest one, and what the log says of it."""
         self.refresh()
@@ -604,8 +674,10 @@ class Table:
         schema: pa.Schema | None = None,
         *,
         exact: bool = True,
+        partition: str | None = None,
     ) -> None:
-        """Commit actions; with a schema, in the place of all that the table has.
+        """Commit actions; with a schema, in the place of all that the table has, with the value of
+        a partition in the place of all that is in that one.
 
         `exact`: to the version behind the one that was read last, and to no other.
         """
@@ -614,7 +686,10 @@ class Table:
         try:
             self._table.create_write_transaction(
                 actions,
-                mode="append" if schema is None else "overwrite",
+                mode="append" if schema is None and partition is None else "overwrite",
+                partition_filters=(
+                    None if partition is None else [(self.partition, "=", partition)]
+                ),
                 schema=self._table.schema() if schema is None else Schema.from_arrow(schema),
                 partition_by=[self.partition],
                 commit_properties=CommitProperties(
@@ -629,7 +704,7 @@ class Table:
         except CommitFailedError as error:
             raise CommitConflict(f"table '{self.name}': {error}") from error
         finally:
-            self.refresh()
+            self.look()
 
 
 def _at_most(times: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,8 +1,9 @@
 """What the log of a Delta table demands of programs that read or write it.
 
 A table may use features that other programs turned on. With one that is not understood nothing is
-read or written there: rows that a deletion vector has deleted would come back, and rows that a
-constraint forbids would be committed. deltalake opens most of these tables all the same.
+read or written there: rows that a constraint forbids would be committed. deltalake opens most of
+these tables all the same. A version with deletion vectors is not read either, for the rows that
+they delete would come back: the files are written anew without these (`lake/ingest/deletions`).
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from zenlake.lake.table.data_files import read_checkpoint
 from zenlake.lake.table.location import LakeLocation
 
 __all__ = [
+    "DELETIONS",
     "LOG",
     "TableDemands",
     "UnreadableTable",
     "UnsupportedTable",
+    "deletions_refusal_of",
     "demands_in_log",
     "demands_of",
     "refusal_of",
@@ -35,6 +38,7 @@ READER: Final = 3
 WRITER: Final = 7
 """The newest versions of the protocol, in which features have names."""
 
+DELETIONS: Final = "deletionVectors"
 VARIANT: Final = "variantType"
 _VARIANT_COLUMN: Final = re.compile(r'"(type|elementType|keyType|valueType)"\s*:\s*"variant"')
 
@@ -44,6 +48,7 @@ UNDERSTOOD: Final = frozenset(
         "changeDataFeed",
         "checkConstraints",
         "columnMapping",
+        DELETIONS,
         "generatedColumns",
         "invariants",
         "timestampNtz",
@@ -144,6 +149,16 @@ def refusal_of(name: str, demands: TableDemands) -> str:
     return f"table '{name}' {what}, so nothing in it is read or written; {way}"
 
 
+def deletions_refusal_of(name: str) -> str:
+    """Return why a version with deletion vectors is not read or written, and the way out."""
+    return (
+        f"table '{name}' has deletion vectors, so nothing in it is read or written until its files "
+        "are written anew without the deleted rows: a running lake does that with its next step, "
+        "`zenlake lake compact` where none runs, and in any table "
+        f"`REORG TABLE {name} APPLY (PURGE)`"
+    )
+
+
 def _refusals(name: str, demands: TableDemands) -> Iterator[tuple[str, str]]:
     unknown = demands.features - UNDERSTOOD
     if _VARIANT_COLUMN.search(demands.schema):
@@ -151,12 +166,9 @@ def _refusals(name: str, demands: TableDemands) -> Iterator[tuple[str, str]]:
     for feature in sorted(unknown):
         # Dropping others leaves this one behind, until the versions that had them are gone.
         history = " TRUNCATE HISTORY" if feature == "checkpointProtection" else ""
-        drop = f"`ALTER TABLE {name} DROP FEATURE {feature}{history}`"
-        if feature == "deletionVectors":
-            drop = f"`REORG TABLE {name} APPLY (PURGE)` and {drop}"
         yield (
             f"has the Delta feature {feature}, which is not understood",
-            f"take it away with {drop}",
+            f"take it away with `ALTER TABLE {name} DROP FEATURE {feature}{history}`",
         )
     for kind, version, known in (
         ("reader", demands.reader, READER),
