@@ -218,6 +218,10 @@ DOORS = {
     # It has no deletions, no wildcards in what it writes, no tokens of its own, no admin space.
     "2018": ["put", "receive", "get", "answer"],
 }
+#: A write of many keys by who may write some of them is refused as a whole where that is answered,
+#: as the table says. Where nobody answers, it changes those keys.
+SILENT = ["eclipse", "zenlake", "mcp"]
+NARROWED = ["a rule for other keys", "within a wildcard"]
 CASES = [
     pytest.param(door, right, verb, id=f"{door}-{verb}-{right}".replace(" ", "_"))
     for door, verbs in DOORS.items()
@@ -227,9 +231,11 @@ CASES = [
 ]
 
 
-def expected(right: str, verb: str) -> bool:
+def expected(door: str, right: str, verb: str) -> bool:
     if right in ALONE:
         return verb not in ALONE[right]
+    if door in SILENT and right in NARROWED and verb in ("put across", "delete across"):
+        return True
     word = TABLE[verb].split()[list(RIGHTS).index(right)]
     return {"yes": True, "no": False}[word]
 
@@ -455,6 +461,8 @@ class Try:
         mark = f"stored/mark/{self.number}"
         self.door.put(mark, b"mark")
         until(lambda: stored(mark), "the storage has no mark")
+        # What came before the mark is noted by now, and may not have been applied yet.
+        until(lambda: self.world.router.runtime.narrowed_writes.is_idle)
         return stored(key) != [b"kept"]
 
     def put_acknowledged(self) -> bool:
@@ -661,7 +669,7 @@ def test_a_door_lets_through_what_the_table_says(
     user, space = RIGHTS[right]
     trying = Try(world, world.door(door, user), space, next(world.numbers))
     tried: Callable[[], bool] = getattr(trying, verb.replace(" /", "_").replace(" ", "_"))
-    assert tried() == expected(right, verb)
+    assert tried() == expected(door, right, verb)
 
 
 def test_a_stream_that_goes_on_shows_the_past_to_those_who_may_ask_for_it(world: World) -> None:

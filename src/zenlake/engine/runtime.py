@@ -36,6 +36,7 @@ from zenlake.engine.listeners import Listeners
 from zenlake.engine.locked import LockedNode
 from zenlake.engine.loop import CallerLoop, EventLoop, LoopThread, shared_loop
 from zenlake.engine.multicast import MulticastPump, is_group
+from zenlake.engine.narrowed_writes import NarrowedWrites
 from zenlake.engine.node_events import EventDispatcher
 from zenlake.engine.opening import Opening, named
 from zenlake.engine.polling import SocketPoller, is_supported
@@ -109,6 +110,9 @@ class Runtime:
         self.outboxes = OutboxFactory(self.settings, loop, self.flushing)
         self.node = make_node(self.settings, self.zid, self.hlc, self.outboxes.make)
         self.node.routes.guard = self._renew_route
+        #: Has stores apply writes of many keys that their senders may write in part.
+        self.narrowed_writes = NarrowedWrites()
+        self.node.on_narrowed = self.narrowed_writes.add
         self._dispatcher = EventDispatcher(self.node, self.flushing, self._changes)
 
     # ------------------------------------------------------------------------------- opening

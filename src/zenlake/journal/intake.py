@@ -10,7 +10,7 @@ import numpy as np
 
 from zenlake.journal.ingest.rows import batches_of, timestamp_of
 from zenlake.journal.ledger import heartbeats
-from zenlake.journal.schema import HEALED
+from zenlake.journal.schema import HEALED, HEARD
 
 if TYPE_CHECKING:
     from zenlake.clock import Timestamp
@@ -108,11 +108,16 @@ class RowIntake:
                 opened += self._ledger.enter(partition, batch)[1]
         self._tell_healer(opened)
 
+    def narrowed(self, samples: list[Sample]) -> None:
+        """Take what was written to many keys, a row for each key that its sender may write."""
+        for partition, batch in self._batches(samples, HEARD):
+            self.heard(partition, batch)
+
     # -------------------------------------------------------------------------- asked for again
 
     def healed(self, query: GapQuery, samples: list[Sample]) -> None:
         """Write what was asked for, if it did not come by itself meanwhile."""
-        for partition, batch in self._batches(samples, lambda one: self._sent(query, one)):
+        for partition, batch in self._batches(samples, HEALED, lambda one: self._sent(query, one)):
             if partition != query.partition:
                 continue
             with self._ledger.order:
@@ -135,7 +140,7 @@ class RowIntake:
         `unrecorded`: the rows of a batch that its partition does not have.
         """
         written = 0
-        for partition, batch in self._batches(samples, lambda _: self._new_timestamp()):
+        for partition, batch in self._batches(samples, HEALED):
             kept = unrecorded(batch, partition)
             with self._ledger.order:
                 # That took its time: a gap may have been healed by the same samples meanwhile.
@@ -146,10 +151,15 @@ class RowIntake:
         return written
 
     def _batches(
-        self, samples: list[Sample], stamp: Callable[[Sample], Timestamp]
+        self,
+        samples: list[Sample],
+        origin: int,
+        stamp: Callable[[Sample], Timestamp] | None = None,
     ) -> list[tuple[int, Any]]:
+        """Return samples as rows, by partition; `stamp` gives a time to those without one."""
         now = time.time_ns() // 1000
-        return batches_of(samples, self._writer.partitions, HEALED, now, stamp)
+        stamp = stamp or (lambda _: self._new_timestamp())
+        return batches_of(samples, self._writer.partitions, origin, now, stamp)
 
     # ------------------------------------------------------------------------------- counters
 

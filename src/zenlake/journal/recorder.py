@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.api.subscribe import Subscriber
     from zenlake.clock import Timestamp
+    from zenlake.node.narrowed_write import NarrowedWrite
     from zenlake.node.sample import Sample
 
 __all__ = ["Recorder"]
@@ -185,6 +186,7 @@ class Recorder:
                 self._session.declare_subscriber(around.key_expr, lambda _: self._happened())
             )
         self._hearing.append(self._thread("heartbeats", self._hear_beats))
+        self._session.runtime.narrowed_writes.add_store(self._narrowed)
         self._others.append(self._thread("watermark", self._tell))
         self._others.append(self._thread("memory", self._memory.run))
         self._answers = JournalReplies(
@@ -302,6 +304,18 @@ class Recorder:
         self._failure = (
             error if isinstance(error, ZError) else JournalError(f"{what} failed: {error!r}")
         )
+
+    def _narrowed(self, write: NarrowedWrite) -> bool:
+        """Record a write of many keys as one of each key that its sender may write.
+
+        False: these are too many.
+        """
+        samples = write.samples([key for key, *_ in self._matching(write.expr)])
+        try:
+            self._intake.narrowed(samples or [])
+        except Exception as error:
+            self._ended("recording", error)
+        return samples is not None
 
     def _happened(self) -> None:
         """An event: what was heard before it is written."""
@@ -443,6 +457,7 @@ class Recorder:
         until = time.monotonic() + CLOSE_SECONDS
         failed = self._failure
         self._closed = True
+        self._session.runtime.narrowed_writes.remove_store(self._narrowed)
         self._heard.close()
         if not self._session.is_closed():
             for beating in self._beating:

@@ -13,6 +13,7 @@ from zenlake.node.brake import LoginBrake
 from zenlake.node.busy import BusyWatch
 from zenlake.node.events import EventQueue, NodeEvent
 from zenlake.node.incidents import Incidents
+from zenlake.node.narrowed_write import NarrowedWrite
 from zenlake.node.rejections import Rejections
 from zenlake.node.settings import NodeSettings
 from zenlake.node.stamps import Timestamper
@@ -65,6 +66,8 @@ class Core(Home):
         self.policy: Policy = settings.policy
         #: Called with each message that the policy stops: (face, flow, reason, kind, key).
         self.on_stopped: Callable[[Face | None, str, str, str, str], None] | None = None
+        #: Called with each write of many keys that its sender may write in part; it must not wait.
+        self.on_narrowed: Callable[[NarrowedWrite], None] | None = None
         self.tables: Tables = Tables(settings.mode, self)
         self.tables.interest_timeout = settings.interest_timeout
         self.tables.brokering = settings.brokering and settings.mode == ROUTER

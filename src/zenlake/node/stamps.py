@@ -8,7 +8,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from zenlake.clock.hlc import Hlc
-from zenlake.wire.codec_zenoh import Put
+from zenlake.wire.codec_zenoh import Del, Put
 from zenlake.wire.codec_zenoh import Timestamp as WireTimestamp
 from zenlake.wire.cursor import Writer
 
@@ -46,7 +46,7 @@ class Timestamper:
         seconds, fraction = self.hlc.tick(self.wall())
         return WireTimestamp(seconds=seconds, fraction=fraction, id=self.id)
 
-    def stamp(self, body: Put) -> bool:
+    def stamp(self, body: Put | Del) -> bool:
         """Give a value its time, or check it; False: the value is to be dropped."""
         timestamp = body.timestamp
         if timestamp is None:

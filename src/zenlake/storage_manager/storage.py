@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.clock import Timestamp
     from zenlake.config.model_storages import StorageSettings
+    from zenlake.node.narrowed_write import NarrowedWrite
     from zenlake.node.sample import Sample
     from zenlake.storage_manager.replicating import Replicating
 
@@ -128,6 +129,8 @@ class Storage:
                 self._expr, BatchCallback(self._intake.heard) if plain else self.update
             )
         )
+        if not read_only:
+            session.runtime.narrowed_writes.add_store(self._narrowed)
         self._answers = StorageReplies(self, session)
         if self._replicating is not None:
             delay = json.loads(session.runtime.config.get_json("scouting/delay"))
@@ -233,6 +236,15 @@ class Storage:
                     self._replicating.replica.delete(key, moment, stamp.id_bytes)
                 self._tell()
         return number
+
+    def _narrowed(self, write: NarrowedWrite) -> bool:
+        """Apply a write of many keys to those that its sender may write; False: too many."""
+        with self._lock:
+            keys = self._contents.keys(write.expr) if not self._closed else []
+        samples = write.samples(keys)
+        for sample in samples or ():
+            self.update(sample)
+        return samples is not None
 
     def _tell(self) -> None:
         """Wake the writer if it sleeps, and acknowledged puts; the lock is held."""
@@ -575,6 +587,7 @@ class Storage:
 
     def close(self) -> None:
         """Hear and answer no more, and write what is still to be written."""
+        self._session.runtime.narrowed_writes.remove_store(self._narrowed)
         if self._replicating is not None:
             self._replicating.close()
         self._answers.close()

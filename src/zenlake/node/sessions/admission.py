@@ -9,9 +9,19 @@ from zenlake.clock.zid import ZenohId
 from zenlake.keys.asker import with_asker
 from zenlake.keys.readable import ReadableKeys, asks_of_many
 from zenlake.node.core import Core
+from zenlake.node.narrowed_write import NarrowedWrite
 from zenlake.routing.face import CONTROL_QOS, Face
 from zenlake.routing.policy.gate import PolicyGate
-from zenlake.routing.policy.messages import KINDS, PUT, REPLY, PolicyVerdict, kinds_of_query
+from zenlake.routing.policy.messages import (
+    KINDS,
+    PUT,
+    REPLY,
+    PolicyVerdict,
+    attachment_size,
+    kind_of,
+    kinds_of_query,
+    payload_size,
+)
 from zenlake.routing.policy.subject import Subject
 from zenlake.routing.regions import ROUTER
 from zenlake.transport.handshake import Terms
@@ -25,7 +35,7 @@ from zenlake.wire.codec_declare import (
     UndeclareToken,
 )
 from zenlake.wire.codec_network import Declare, Interest, Push, Request, Response
-from zenlake.wire.codec_zenoh import Query
+from zenlake.wire.codec_zenoh import Put, Query
 from zenlake.wire.message import Message
 
 #: What rules call the protocols of links that have several names.
@@ -101,12 +111,29 @@ def admitted(
         if isinstance(message, (Push, Request)):
             message.qos = gate.qos(message, key, reliable)
         return True
-    if isinstance(message, Request):
+    if isinstance(message, Push):
+        _narrow(node, face, gate, message, key, reliable)
+    elif isinstance(message, Request):
         node.queries.refuse(face, message)
     elif isinstance(message, Interest):
         final = DeclareFinal()
         face.send(Declare(interest_id=message.id, qos=CONTROL_QOS, body=final))
     return False
+
+
+def _narrow(node: Core, face: Face, gate: PolicyGate, push: Push, key: str, reliable: bool) -> None:
+    """Have stores of this node apply a write of many keys to those that its sender may write."""
+    tell = node.on_narrowed
+    body = push.body
+    if tell is None or (isinstance(body, Put) and body.shm):
+        return
+    writable = gate.writable(kind_of(push), key, payload_size(push) + attachment_size(push))
+    if writable is None:
+        return
+    stamps = node.stamps
+    if stamps is None or not stamps.stamp(body):
+        return  # without a time nobody could tell what it is newer than
+    tell(NarrowedWrite(face.zid, key, push, reliable, writable))
 
 
 def _is_put(message: Message) -> bool:

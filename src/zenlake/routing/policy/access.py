@@ -20,7 +20,8 @@ one identity, and its deny rule wins; taken apart, the first would open what the
 **Writes with wildcards.** A put or a deletion of `**` is one of every key there is: storages and
 recorders do to each key that it means what it says. So a deny rule denies it if there is a key that
 both mean, as if each of those keys was written. Eclipse Zenoh denies it only if the rule includes
-it, and who may not write `secret/**` empties it there by a deletion of `**`.
+it, and who may not write `secret/**` empties it there by a deletion of `**`. Here storages and
+recorders of this node apply it to the keys that its sender may write (`node/narrowed_write`).
 
 **Which "includes".** A message's key may have wildcards (a subscriber's, mostly), and then Eclipse
 Zenoh finds fewer inclusions than there are: it says that `*/**` does not include `**/x`. An allow

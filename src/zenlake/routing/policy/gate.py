@@ -14,7 +14,7 @@ from zenlake.errors import KeyExprError
 from zenlake.keys.matching import check
 from zenlake.keys.readable import ReadableKeys
 from zenlake.records import record
-from zenlake.routing.policy.access import Access, Explanation
+from zenlake.routing.policy.access import Access, Explanation, is_write_of_many
 from zenlake.routing.policy.downsampling import Downsampler, Timer
 from zenlake.routing.policy.low_pass import NO_LIMIT, Limit, LowPass
 from zenlake.routing.policy.messages import (
@@ -33,7 +33,7 @@ from zenlake.routing.policy.qos_overwrite import Overwrite
 from zenlake.wire.codec_network import Push, Request, Response
 from zenlake.wire.message import Message
 
-__all__ = ["Interceptors", "PolicyAccount", "PolicyCounters", "PolicyGate"]
+__all__ = ["Interceptors", "PolicyAccount", "PolicyCounters", "PolicyGate", "WritableKeys"]
 
 REMEMBERED: Final = 2 << 20
 """What the keys with remembered rulings may cost a neighbour in one flow, in bytes or so."""
@@ -259,6 +259,18 @@ class PolicyGate:
             access, self._low_pass.limit_of(kind, key), tuple(timers), tuple(overwrites)
         )
 
+    def writable(self, kind: int, key: str, size: int) -> WritableKeys | None:
+        """Return which keys a write of many may change that rules of access control deny.
+
+        None for any other message. `size`: its payload and attachment.
+        """
+        access = self._access
+        if access is None or not is_write_of_many(kind, key) or not _is_canonical(key):
+            return None
+        if access.permits(self._flow, kind, key):
+            return None
+        return WritableKeys(access, self._low_pass, self._flow, kind, size)
+
     def _rules_of(self, kind: int, key: str) -> tuple[list[Timer], list[Overwrite]]:
         timers: list[Timer] = []
         for downsampler in self._downsamplers:
@@ -300,6 +312,31 @@ def _is_canonical(key: str) -> bool:
     except KeyExprError:
         return False
     return True
+
+
+@final
+class WritableKeys:
+    """The keys to which a neighbour may write a value, by the rules of one moment.
+
+    Any thread may ask: nothing is counted or remembered.
+    """
+
+    __slots__ = ("_access", "_flow", "_kind", "_low_pass", "_size")
+
+    def __init__(self, access: Access, low_pass: LowPass, flow: int, kind: int, size: int) -> None:
+        """`kind`: a put or a deletion; `size`: the bytes of what is put."""
+        self._access: Access = access
+        self._low_pass: LowPass = low_pass
+        self._flow: int = flow
+        self._kind: int = kind
+        self._size: int = size
+
+    def lets(self, key: str) -> bool:
+        """Whether the neighbour may write the value to this very key."""
+        if not self._access.permits(self._flow, self._kind, key):
+            return False
+        limit = self._low_pass.limit_of(self._kind, key)
+        return limit is None or self._size <= limit.size
 
 
 @final
