@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,17 @@ def test_a_narrowed_write_is_as_old_as_it_was_when_it_came(
     client.put("*/b", "last")
     until(lambda: values(router, "free/b") == {"free/b": "last"})
     assert values(router, "**") == {"secret/a": "1", "free/a": "49", "free/b": "last"}
+
+
+def test_a_deletion_of_the_future_keeps_no_later_value_out(
+    router: zenlake.Session, client: Any
+) -> None:
+    future = datetime.now(UTC) + timedelta(hours=1)
+    for key in ("free/a", "free/**", "**"):
+        client.delete(key, timestamp=zenoh.Timestamp(future, b"\x07"))
+    client.put("free/a", "5")
+    client.put("*/b", "6")
+    until(lambda: values(router, "free/a") == {"free/a": "5"})
 
 
 def test_a_narrowed_write_that_would_change_too_many_keys_changes_none(

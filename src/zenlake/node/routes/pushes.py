@@ -105,7 +105,9 @@ class PushReader:
         stamps = node.stamps
         if stamps is not None:
             heard = inbound.subscribers or inbound.frames or inbound.faces
-            if heard and isinstance(body, Put) and not stamps.stamp(body):
+            # A deletion without a time goes on without one, as Eclipse's routers pass it on.
+            timed = isinstance(body, Put) or body.timestamp is not None
+            if heard and timed and not stamps.stamp(body):
                 return
         stack = push.timestamp_stack
         if stack is not None:
