@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 import json
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -100,6 +101,8 @@ class Storage:
         #: The number of the newest update at some moments, for telling how old others are.
         self._marks: deque[tuple[int, float]] = deque(maxlen=10_000)
         self._failure = ""
+        #: The failure without the file that it names: lines about it are counted together.
+        self._failing = ""
         self._failing_since = 0.0
         self._throttle = Throttle()
         self._refusal_lines = Throttle(budget=LineBudget(REFUSAL_LINES))
@@ -321,7 +324,7 @@ class Storage:
         """The volume does what it is asked for; the lock is held."""
         if self._failure:
             log.warning("storage '%s' writes again", self.name)
-            self._throttle.forget(self._failure)
+            self._throttle.forget(self._failing)
             self._failure = ""
 
     def _noting_one(self, entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -365,7 +368,10 @@ class Storage:
             if not self._failure:
                 self._failing_since = time.monotonic()
             new, self._failure = why != self._failure, why
-            line = self._throttle.line(time.monotonic(), why)
+            # Each try may name another file.
+            code = error.errno if isinstance(error, OSError) else None
+            self._failing = why if code is None else os.strerror(code)
+            line = self._throttle.line(time.monotonic(), why, self._failing)
             if line is not None:
                 log.warning(
                     "storage '%s' cannot write, and goes on trying: %s",

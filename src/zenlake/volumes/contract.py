@@ -17,8 +17,8 @@ Promises:
   an entry whose `Value` has no payload is read when a query asks for it.
 * A failure is an `OSError` or a `VolumeError` with a sentence for people, and never with a
   password. The storage keeps the batch and tries again, so a failed `write` must have changed
-  nothing. A server that cannot be reached is a `VolumeUnreachable`: a storage whose volume cannot
-  be opened for that reason is opened when the server is back.
+  nothing. A server that cannot be reached, or a disk that takes nothing now, is a
+  `VolumeUnreachable`: a storage whose volume cannot be opened for that reason is opened later.
 * A record that can never be kept, however often it is tried (a key longer than an index takes, a
   value larger than a row), is a `RecordsRefused`, which names the record if the volume knows it.
   The storage writes the batch without it. A disk that is full or fails, and a server that is away,
@@ -56,7 +56,7 @@ class VolumeError(LocalError):
 
 
 class VolumeUnreachable(VolumeError):
-    """The server of a volume cannot be reached now; it may come back."""
+    """The server or the disk of a volume cannot be used now; it may come back."""
 
 
 class RecordsRefused(VolumeError):

@@ -26,7 +26,7 @@ from zenlake.errors import KeyExprError
 from zenlake.keys import is_wild
 from zenlake.keys.matching import check
 from zenlake.newest import Batch, Entry, Value, WideUpdate
-from zenlake.volumes.contract import Capability, Option, Volume, VolumeError
+from zenlake.volumes.contract import Capability, Option, Volume, VolumeUnreachable
 from zenlake.volumes.file_names import BESIDE, digest_of, is_digest, key_of, path_of
 from zenlake.volumes.place import folder_of
 from zenlake.volumes.sqlite import SqliteFile, volume_error
@@ -69,10 +69,14 @@ class Files(Volume):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self.folder / NEW).mkdir(exist_ok=True)
         except OSError as error:
-            raise VolumeError(f"{self.folder} cannot be written: {error.strerror}") from error
+            why = f"{self.folder} cannot be written: {error.strerror}"
+            raise VolumeUnreachable(why) from error
         self._records = SqliteFile(self.folder / RECORDS, self._fsync)
-        with self._records.connection() as connection:
-            connection.executescript(_TABLES)
+        try:
+            with self._records.connection() as connection:
+                connection.executescript(_TABLES)
+        except sqlite3.DatabaseError as error:
+            raise volume_error(error, self.folder / RECORDS) from error
         self._number = 0
         self._finish()
         self._take_in()

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from zenlake.newest import Batch, Entry, Value, WideUpdate
-from zenlake.volumes.contract import Capability, Option, RecordsRefused, Volume, VolumeError
+from zenlake.volumes.contract import (
+    Capability,
+    Option,
+    RecordsRefused,
+    Volume,
+    VolumeError,
+    VolumeUnreachable,
+)
 from zenlake.volumes.place import folder_of
 
 __all__ = ["Sqlite", "SqliteFile", "volume_error"]
@@ -326,9 +333,12 @@ class Sqlite(Volume):
 
 def volume_error(error: sqlite3.DatabaseError, path: Path) -> VolumeError:
     """The error of a volume that an error of SQLite is."""
-    # A value, or a row, that is longer than SQLite takes.
-    kind = RecordsRefused if isinstance(error, sqlite3.DataError) else VolumeError
-    return kind(f"{path}: {error}")
+    text = f"{path}: {error}"
+    if isinstance(error, sqlite3.DataError):  # a value, or a row, that is longer than SQLite takes
+        return RecordsRefused(text)
+    if isinstance(error, sqlite3.OperationalError):  # what the system refuses: a full disk, a lock
+        return VolumeUnreachable(text)
+    return VolumeError(text)
 
 
 # ----------------------------------------------------------------------------------- as rows
