@@ -1,7 +1,8 @@
 """The file `status.json` in a lake's folder: what a running lake says of itself.
 
 The pipeline writes it at most once a second, by renaming, so that a reader sees all of it or the
-one before. Reading it needs neither Spark nor a table format:
+one before. On a full disk it is written over the one before, and says that the disk is full.
+Reading it needs neither Spark nor a table format:
 
     status = read_status("zenlake-data/lake")
     if status is not None:
@@ -10,6 +11,7 @@ one before. Reading it needs neither Spark nor a table format:
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -48,10 +50,23 @@ def write_status(lake: str | Path, status: LakeStatus) -> None:
         LakeLocation(lake).write(STATUS, json.dumps(status.plain()).encode())
         return
     path = Path(lake) / STATUS
+    page = json.dumps(status.plain()).encode()
     fresh = path.with_name(f".{STATUS}.{os.getpid()}")
     try:
-        fresh.write_text(json.dumps(status.plain()), "utf-8")
+        fresh.write_bytes(page)
         fresh.replace(path)
-    except OSError:
+    except OSError as error:
         fresh.unlink(missing_ok=True)
-        raise
+        if error.errno != errno.ENOSPC or not path.exists():
+            raise
+        _overwrite(path, page)
+
+
+def _overwrite(path: Path, page: bytes) -> None:
+    """Write over a status: a disk without inodes, or without bytes, has no room for another file.
+
+    It is never shorter than the one before, which has its room already; spaces mean nothing.
+    """
+    with path.open("r+b") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.write(page.ljust(size))
