@@ -45,6 +45,7 @@ def test_a_put_is_sql_or_json_that_says_more() -> None:
     ("body", "encoding", "why"),
     [
         (b"{", "application/json", "JSON with the member sql"),
+        (b"[" * 60_000, "application/json", "JSON with the member sql"),
         (b"[]", "application/json", "JSON like"),
         (b'{"sql": 1}', "application/json", "JSON like"),
         (b'{"sql": "SELECT 1", "action": "drop"}', "application/json", "'action' is no member"),

@@ -64,7 +64,7 @@ def definition_of(key: str, body: bytes, encoding: Encoding | str | None) -> dic
     try:
         text = body.decode()
         definition = json.loads(text) if encoding == "application/json" else {"sql": text}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LocalError(f"send SQL, or JSON with the member sql: {error}") from None
     if not isinstance(definition, dict) or not isinstance(definition.get("sql"), str):
         raise LocalError('send SQL, or JSON like {"sql": "SELECT …", "for": "10s"}')

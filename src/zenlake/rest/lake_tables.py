@@ -51,7 +51,7 @@ class TablesByHttp:
             raise LocalError(f"a table is described by at most {LONGEST} bytes")
         try:
             table = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise LocalError(f"send JSON such as {_EXAMPLE}: {error}") from None
         if not isinstance(table, dict):
             raise LocalError(f"send an object such as {_EXAMPLE}")

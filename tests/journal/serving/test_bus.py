@@ -189,6 +189,7 @@ def test_rows_are_asked_for_by_no_other_names(tmp_path: Path, parameters: str, w
         b'{"time": ["a", "b"]}',
         b'{"stamps": 5}',
         b'{"partition": 99999999999999999999}',
+        b"[" * 100_000,
     ],
 )
 def test_requests_that_do_not_parse_are_refused(payload: bytes) -> None:

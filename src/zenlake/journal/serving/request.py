@@ -55,7 +55,7 @@ class RowRequest:
         if payload:
             try:
                 fields = json.loads(payload)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise SelectorError(f"the request is not JSON: {error}") from error
             if not isinstance(fields, dict):
                 raise SelectorError(f"the request is a {type(fields).__name__}; send an object")
