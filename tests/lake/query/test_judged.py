@@ -273,6 +273,60 @@ def test_results_of_a_view_are_seen_by_those_alone_who_may_read_what_it_publishe
         executor.close()
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_a_table_of_keys_that_may_not_be_seen_is_not_there(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Its columns are members of payloads, and its name is made of keys."""
+    config = read_config(
+        '{tables: {pose: {format: "robot/${id}/pose"}, pin: {format: "secret/${id}/pin"}}}'
+    )
+    rows = [Row(f"robot/{n}/pose", b'{"n": 1}', at=n, encoding=5) for n in range(2)]
+    secrets = [b'{"pincode": 4711}', b'{"pincode": "S3CRET"}']
+    rows += [Row("secret/x/pin", one, at=9, encoding=5) for one in secrets]
+    write(tmp_path / "journal", rows)
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here(), config)
+    pipeline.step()
+    pipeline.finish()
+    place = LakeLocation(str(tmp_path / "lake"))
+    view = new_definition("of_pins", "view", "SELECT key, pincode FROM pin")
+    columns = pa.schema([("key", pa.string()), ("pincode", pa.int64())])
+    table = pa.table({"key": ["secret/x/pin"], "pincode": [4711]}, columns)
+    ResultTable(place, view, columns, 600.0).append(table, {"b": (None, 1)})
+    executor = SqlExecutor(Lake(place, spark, config))
+    barred = EVERYTHING.asked_by(ReadableKeys(((ReadableChoice(None, ("secret/**", "view/**")),),)))
+    narrow = EVERYTHING.asked_by(ReadableKeys(((ReadableChoice(("robot/1/**",)),),)))
+    try:
+        for access in (barred, narrow):
+            for question in (
+                "SELECT * FROM pin",
+                "SELECT count(*) FROM pin",
+                "SELECT nosuch FROM pin",
+                "TABLE pin",
+                "FROM pin |> SELECT key",
+                "SELECT (SELECT max(key) FROM of_pins)",
+                "SELECT * FROM samples JOIN PIN USING (nosuch)",
+                "SELECT * FROM nosuch",
+                "SELECT nosuch FROM samples",
+                "SELECT json:n::int FROM samples WHERE json:n::int / 0 > 1",
+                "SELECT variant_get(parse_json(CAST(value AS string)), '$.n', 'date') FROM samples",
+            ):
+                try:
+                    told = str(executor.run(patient(question, access=access)).to_pylist())
+                except LocalError as error:
+                    told = str(error)
+                # What the question says itself stands in the refusal of it.
+                told = re.sub(r"no table '(?:pin|PIN|of_pins)'", "", told)
+                assert not re.search(r"\bpin\b|of_pins|pincode|S3CRET|4711", told), told
+            # Of a table that has some keys that may be seen, those rows.
+            seen = executor.run(patient("SELECT key FROM pose ORDER BY key", access=access))
+            assert seen["key"].to_pylist()[-1] == "robot/1/pose"
+        assert executor.run(patient("SELECT key FROM pin")).num_rows == 1
+    finally:
+        executor.close()
+
+
 LONG = "concat(repeat('a', 60), '!')"
 ENDLESS = (
     f"""

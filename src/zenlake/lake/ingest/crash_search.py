@@ -79,8 +79,9 @@ class CrashSearch:
     ) -> StopTable | str | None:
         """Note that a worker died in a trial of the partition that logs know as `app`.
 
-        `surveys`: payloads of keys without a table are looked at. Return what to tell of a row that is left out from now on, or the table that has to stop;
-        None while the search goes on. Raises the error if not even `samples` can take the row.
+        `surveys`: payloads of keys without a table are looked at. Return what to tell of a row that
+        is left out from now on, or the table that has to stop; None while the search goes on.
+        Raises the error if not even `samples` can take the row.
         """
         span, failure = trial.range, died.error.failure
         first, end = died.ranges[0].first, died.ranges[-1].end

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from zenlake.keys import includes, intersects
 from zenlake.keys.pattern import END, pattern_of
-from zenlake.keys.readable import ALL_KEYS, ReadableKeys
+from zenlake.keys.readable import ALL_KEYS, ReadableChoice, ReadableKeys
 
 __all__ = ["EVERYTHING", "RowAccess"]
 
@@ -35,6 +36,12 @@ class RowAccess:
         """The same for an asker who may read certain keys."""
         return replace(self, readable=readable)
 
+    def may_see_some(self, keys: str) -> bool:
+        """Whether some key of an expression may be seen, as far as expressions tell."""
+        own = ReadableChoice(self.allowed, self.denied)
+        demands = ((own,), *self.readable.demands)
+        return all(any(_lets_some(one, keys) for one in choices) for choices in demands)
+
     def pattern(self) -> str:
         """One regular expression for the keys that may be seen."""
         demands = ""
@@ -45,6 +52,14 @@ class RowAccess:
 
 
 EVERYTHING: Final = RowAccess()
+
+
+def _lets_some(choice: ReadableChoice, keys: str) -> bool:
+    """Whether some key of an expression may be one of a choice."""
+    allowed = choice.allowed
+    return (allowed is None or any(intersects(one, keys) for one in allowed)) and not any(
+        includes(one, keys) for one in choice.denied
+    )
 
 
 def _choice(allowed: Iterable[str] | None, denied: Iterable[str]) -> str:

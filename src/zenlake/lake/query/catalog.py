@@ -167,11 +167,16 @@ class Catalog:
 class CatalogColumns(Mapping[str, list[str]]):
     """The columns of tables by name; a table is opened when its columns are asked for."""
 
-    def __init__(self, catalog: Catalog, at: datetime | None = None) -> None:
-        """`catalog`: whose tables; `at`: as they were at a time, opened for the caller alone."""
+    def __init__(
+        self, catalog: Catalog, at: datetime | None = None, names: Sequence[str] | None = None
+    ) -> None:
+        """`catalog`: whose tables; `at`: as they were at a time, opened for the caller alone.
+
+        `names`: those that the caller is told of; without them all.
+        """
         self._catalog = catalog
         self._at = at
-        self._names = catalog.names()
+        self._names = catalog.names() if names is None else names
         self._opened: dict[str, TableVersion] = {}
 
     def __getitem__(self, name: str) -> list[str]:

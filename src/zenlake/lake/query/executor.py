@@ -327,7 +327,7 @@ class SqlExecutor:
             context.setLocalProperty("spark.scheduler.pool", "questions")
             context.setLocalProperty("spark.job.interruptOnCancel", "true")
             context.setJobDescription(f"zenlake: {question.text[:100]}")
-            frame = Planner(spark, self.lake.catalog).plan(
+            frame = Planner(spark, self.lake.catalog, self.lake.key_tables).plan(
                 question.text,
                 versions=question.versions,
                 asof=question.asof,

@@ -112,7 +112,7 @@ class Lake:
 
         Raises `Refused` for whatever is no single SELECT over tables of this lake.
         """
-        planner = Planner(self.spark, self.catalog)
+        planner = Planner(self.spark, self.catalog, self.key_tables)
         return planner.plan(query, access=access, limits=QueryLimits())
 
     @property

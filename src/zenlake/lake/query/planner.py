@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Never, final
 
@@ -28,8 +28,10 @@ from zenlake.errors import LocalError
 from zenlake.expr.tree import fields_of
 from zenlake.lake.ingest.latest_overlay import fresh, marks_of, tail_of
 from zenlake.lake.ingest.rollups import IDENTITY, ROLLUPS, added_up
+from zenlake.lake.model.config import FIXED
 from zenlake.lake.model.row_access import EVERYTHING, RowAccess
 from zenlake.lake.model.sample_rows import DAY
+from zenlake.lake.model.typed_table import TypedTable
 from zenlake.lake.query.catalog import Catalog, CatalogColumns
 from zenlake.lake.query.document_column import (
     has_document,
@@ -42,6 +44,7 @@ from zenlake.lake.query.plan_policy import demand_text, judge_analysed, judge_pa
 from zenlake.lake.query.referenced_tables import Question, Unanswerable, ask, no_table, only_counts
 from zenlake.lake.query.row_filter import visible_rows
 from zenlake.lake.query.table_frames import frame_of, frame_with_documents
+from zenlake.lake.query.visibility import table_keys
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.features import UnreadableTable
 from zenlake.lake.table.pruning import matching
@@ -67,18 +70,21 @@ def references(
     query: str,
     asof: datetime | str | None = None,
     known: Callable[[str], bool] = lambda name: False,
+    names: Sequence[str] | None = None,
 ) -> tuple[Question, dict[str, TableVersion]]:
     """Return what a question names, and the tables that it reads, without Spark.
 
-    `known` says whether a name that is no table means something all the same. Raises
-    `Unanswerable` for a table or column that does not exist.
+    `known` says whether a name that is no table means something all the same. `names`: the tables
+    that the asker is told of; without them all. Raises `Unanswerable` for a table or column that
+    does not exist.
     """
     at = None if asof is None else instant_of(asof)
-    columns = CatalogColumns(catalog, at)
+    columns = CatalogColumns(catalog, at, names)
     try:
         question = ask(query, columns, known)
         if not question.trees:  # it may read any of them
-            return question, (catalog.tables() if at is None else catalog.tables_at(at))[0]
+            every = (catalog.tables() if at is None else catalog.tables_at(at))[0]
+            return question, {name: table for name, table in every.items() if name in columns}
         return question, {name: columns.table(name) for name in question.tables}
     except KeyError as error:  # a folder that is no table, or was none then
         name = str(error.args[0])
@@ -112,10 +118,16 @@ def count_of(catalog: Catalog, query: str) -> pa.Table | None:
 class Planner:
     """Plans questions in one session of Spark, whose views are the tables that they read."""
 
-    def __init__(self, spark: SparkSession, catalog: Catalog) -> None:
-        """Use a new session of `spark`."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: Catalog,
+        specs: Callable[[], Iterable[TypedTable]] = tuple,
+    ) -> None:
+        """Use a new session of `spark`; `specs` gives what typed tables of keys are for."""
         self._spark = spark
         self.catalog = catalog
+        self._specs = specs
         self.session = spark.newSession()
         for name, value in (session_conf() | CONF).items():
             self.session.conf.set(name, value)
@@ -144,14 +156,15 @@ class Planner:
                 demand_text(query, limits)
             # Views of the caller's own session mean nothing in a stranger's question.
             known = self._is_elsewhere if limits is None else (lambda name: False)
+            names = self._names(access)
             try:
                 plan = jvm.parsed_plan(self.session, query)
                 if limits is not None:
-                    judge_parsed(plan, frozenset(self.catalog.names()), limits)
+                    judge_parsed(plan, frozenset(names), limits)
             except Exception:
-                references(self.catalog, query, asof, known)  # which may know better why
+                references(self.catalog, query, asof, known, names)  # which may know better why
                 raise
-            self._prepare(query, versions, asof, access, known)
+            self._prepare(query, versions, asof, access, known, names)
             frame = jvm.frame_of_plan(self.session, plan)
             if limits is not None:
                 lake = self.catalog.place.address("").rstrip("/")
@@ -165,9 +178,10 @@ class Planner:
         asof: datetime | str | None,
         access: RowAccess,
         known: Callable[[str], bool],
+        names: Sequence[str],
     ) -> None:
         """Make what a question names views of the session, all of one moment."""
-        question, tables = references(self.catalog, query, asof, known)
+        question, tables = references(self.catalog, query, asof, known, names)
         samples = None
         if "latest" in tables and "latest" not in (versions or {}):
             samples = tables["samples"] if "samples" in tables else self._samples(asof)
@@ -197,6 +211,31 @@ class Planner:
     def _is_elsewhere(self, name: str) -> bool:
         """Whether Spark itself knows a table or view of this name."""
         return bool(self._spark.catalog.tableExists(name))
+
+    def _names(self, access: RowAccess) -> list[str]:
+        """Return the names of tables that an asker is told of: those with keys that it may see.
+
+        Columns of a table come from payloads, and its name from keys.
+        """
+        names = self.catalog.names()
+        if access.unrestricted:
+            return names
+        specs = {spec.name: spec for spec in self._specs()}
+        return [name for name in names if self._is_told(name, specs, access)]
+
+    def _is_told(self, name: str, specs: Mapping[str, TypedTable], access: RowAccess) -> bool:
+        """Whether some of the keys that a table is made of may be seen, or all may be in it."""
+        described = ""
+        if name not in specs and name not in FIXED:  # a view, an alert, a topic of ROS 2
+            try:
+                table = self.catalog.table(name)
+            except UnreadableTable:
+                return False
+            if table is None:
+                return False
+            described = table.described
+        keys = table_keys(name, described, specs.values())
+        return keys == "" or access.may_see_some("**" if keys is None else keys)
 
     def _samples(self, asof: datetime | str | None) -> TableVersion | None:
         """The table that `latest` follows, of the same moment."""
