@@ -389,6 +389,17 @@ ENDLESS += [
     ),
     "SELECT count(*) FROM " + ", ".join(f"samples AS s{n}" for n in range(101)),
 ]
+DEEP = "concat(repeat('array<', 3000), 'int', repeat('>', 3000))"
+ENDLESS += [
+    f"SELECT CAST(NULL AS {'array/**/<' * 3000}int{'>' * 3000})",
+    f"SELECT variant_get(parse_json('1'), '$', {DEEP})",
+    f"SELECT try_variant_get(json, '$', {DEEP}) FROM samples",
+    f"SELECT variant_get(json, '$', '{chr(92)}u0061rray{chr(92)}u003c' || {DEEP}) FROM latest",
+    f"SELECT from_json('1', '{(chr(92) + 'u0061rray' + chr(92) + 'u003c') * 3000}int')",
+    f"SELECT from_csv('1', concat('a ', {DEEP}))",
+    "SELECT from_json('1', schema_of_json(concat(repeat('[', 900), repeat(']', 900))))",
+    f"""SELECT from_json('1', schema_of_json('{'{"a":' * 900}1{"}" * 900}'))""",
+]
 
 
 @pytest.mark.spark

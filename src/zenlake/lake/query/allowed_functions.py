@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ALLOWED", "MANIFOLD", "MOST_SIZE", "PATTERNS", "SIZED", "TABLE_FUNCTIONS"]
+__all__ = [
+    "ALLOWED",
+    "INFERRED",
+    "MANIFOLD",
+    "MOST_SIZE",
+    "PATTERNS",
+    "SIZED",
+    "TABLE_FUNCTIONS",
+    "TYPES",
+]
 
 MOST_SIZE: Final = 10_000
 """The largest number that a function of `SIZED` may be given."""
@@ -51,6 +60,11 @@ PATTERNS: Final = {
     "try_parse_url": (2,),
 }
 """Which arguments are regular expressions: Java reads them, and no clock."""
+
+TYPES: Final = {"from_csv": 1, "from_json": 1, "try_variant_get": 2, "variant_get": 2}
+"""Which argument names a type: Spark's parser reads it, and no clock."""
+INFERRED: Final = frozenset({"schema_of_csv", "schema_of_json"})
+"""Functions that make the name of a type from an example."""
 
 TABLE_FUNCTIONS: Final = frozenset(
     {

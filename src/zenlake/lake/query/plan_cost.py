@@ -14,7 +14,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from zenlake.lake.query.allowed_functions import MANIFOLD, MOST_SIZE, PATTERNS, SIZED
+from zenlake.lake.query.allowed_functions import (
+    INFERRED,
+    MANIFOLD,
+    MOST_SIZE,
+    PATTERNS,
+    SIZED,
+    TYPES,
+)
 from zenlake.lake.query.limits import QueryLimits
 from zenlake.lake.query.pattern_guard import MOST_LOOPS, demand_like, demand_pattern, power_of
 from zenlake.lake.query.plan_nodes import Refused, expressions_of, items, kind_of, plans
@@ -35,6 +42,8 @@ MOST_EXPANDED: Final = 20_000
 """Parts of an expression once the columns are put in that it is made of."""
 MOST_WINDOWS: Final = 1_000
 """Windows of time that a row may fall into."""
+MOST_TYPES: Final = 200
+"""Brackets in the name of a type, or in the example that it is made of."""
 MOST_WIDTH: Final = 3
 """Digits of a width in a format."""
 
@@ -82,6 +91,9 @@ class CostGuard:
         for place in PATTERNS.get(name, ()):
             if place < len(arguments):
                 self._pattern(name, arguments[place])
+        place = TYPES.get(name, len(arguments))
+        if place < len(arguments):
+            _demand_type(name, arguments[place])
         if name in ("aggregate", "reduce"):
             self._accumulated(name, arguments)
         elif name in ("format_string", "printf"):
@@ -262,6 +274,23 @@ class CostGuard:
 
 
 FORMATTED: Final = "format_number"
+
+
+def _demand_type(name: str, argument: Any) -> None:
+    """Refuse a type that is computed: how deep it is nobody can tell before Spark reads it."""
+    if kind_of(argument) == "UnresolvedFunction":
+        called = ".".join(str(part) for part in items(argument.nameParts())).lower()
+        if called in INFERRED:  # of an example, as deep as brackets of a question may be
+            argument = items(argument.arguments())[0]
+    if kind_of(argument) != "Literal":
+        raise Refused(
+            f"the type that {name} makes is not written out; write it as one text, such as "
+            "'array<int>' or 'x double, y double'"
+        )
+    # Its letters may be written by their numbers, so that the text of the question shows none.
+    text = str(argument.toString())
+    if sum(text.count(bracket) for bracket in "<([{") > MOST_TYPES:
+        raise Refused(f"the type of {name} has more than {MOST_TYPES} brackets; write fewer")
 
 
 def _demand(why: str) -> None:
