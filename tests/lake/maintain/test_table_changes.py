@@ -142,6 +142,22 @@ def test_a_running_pipeline_takes_changes_between_two_steps(folders: tuple[Path,
     assert found(lake) == {"pose", "climate"}
 
 
+def test_a_pipeline_ends_after_a_table_that_lately_had_no_rows_was_removed(
+    folders: tuple[Path, Path],
+) -> None:
+    lake, journal = folders
+    changes(lake).add("temp", {"format": "home/${id}/temp"}, Here())
+    pipeline = Pipeline(str(lake), str(journal), Here(), CONFIGURED)
+    write(journal, [put("robot/1/pose", {"x": 3})])
+    pipeline.step()
+    removing = threading.Thread(target=pipeline.found.remove, args=("temp",))
+    removing.start()
+    while removing.is_alive():
+        pipeline.step()
+    pipeline.finish()
+    assert [spec.name for spec in pipeline.specs] == ["pose"]
+
+
 def test_the_keys_of_a_removed_table_make_no_new_one(folders: tuple[Path, Path]) -> None:
     lake, journal = folders
     write(journal, [put("robot/1/fault", {"code": 1})])

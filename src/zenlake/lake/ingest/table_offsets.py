@@ -76,6 +76,10 @@ class TableOffsets:
         self._ahead[table.name, partition] = end
         return end - (table.committed(self.app(partition)) or 0) > FAR
 
+    def forget(self, name: str) -> None:
+        """Forget what was passed over for a table that was removed, or has other keys now."""
+        self._ahead = {at: end for at, end in self._ahead.items() if at[0] != name}
+
     def passed_over(self) -> list[tuple[str, int, int]]:
         """Return table, partition and end of the ranges of which logs may not have heard."""
         return [(name, partition, end) for (name, partition), end in self._ahead.items()]

@@ -96,6 +96,10 @@ class TypedTables:
         self.open[spec.name] = table
         self.problems += reconciled(spec, table, self._tasks, self._offsets.committed(table))
 
+    def _close(self, name: str) -> None:
+        self.open.pop(name, None)
+        self._offsets.forget(name)
+
     def _begin_at(self, table: Table, since: Mapping[str, int]) -> None:
         """Have a new table begin where the first of its keys came, not with the whole journal."""
         moved: dict[str, tuple[int | None, int]] = {
@@ -122,13 +126,13 @@ class TypedTables:
         fixed = {spec.name for spec in self._config.tables} | self._ros2.found.keys()
         for name in before.keys() - fixed - wanted.keys():
             self.specs = [one for one in self.specs if one.name != name]
-            self.open.pop(name, None)
+            self._close(name)
             self._stopped.went_on(name)
         for name, spec in wanted.items():
             if name in fixed or before.get(name) == spec:
                 continue
             self.specs = [*(one for one in self.specs if one.name != name), spec]
-            self.open.pop(name, None)
+            self._close(name)
             with self._stopped.alone(name, now):
                 self._open(spec)
         self._version = self.found.take(id(self))
