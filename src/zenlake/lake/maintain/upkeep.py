@@ -77,13 +77,14 @@ class CompactTask:
     schema: pa.Schema
 
     def run(self) -> DataFile:
-        """Read them, sort the rows by key and time, write one file."""
+        """Read them, sort the rows by key and time if they have both, write one file."""
         place = LakeLocation(self.table)
         parts = [read_table(place, path, self.schema) for path in self.paths]
         rows = pa.concat_tables(parts, promote_options="default").combine_chunks()
-        if "hlc" in rows.column_names:
+        names = set(rows.column_names)
+        if {"key", "hlc", "journal"} <= names:
             rows = rows.take(pa.array(order_of(rows)))
-        else:
+        elif "time" in names and pa.types.is_timestamp(rows.schema.field("time").type):
             rows = rows.sort_by("time")
         return write_file(place, rows, self.partition, uuid.uuid4().hex)
 

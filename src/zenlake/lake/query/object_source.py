@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from zenlake.lake.decode.document_text import DOCUMENT_TEXT, document_text, is_binary
 from zenlake.lake.query.plan_policy import FILES
-from zenlake.lake.table.data_files import open_file
+from zenlake.lake.table.data_files import open_file, partition_texts
 from zenlake.lake.table.location import LakeLocation
 from zenlake.spark.jvm import active
 
@@ -113,7 +113,7 @@ def with_texts(rows: pa.Table) -> pa.Table:
 
 def completed(rows: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
     """Rows of a file as rows of its table: what the folder says, and nulls for newer columns."""
-    partition_values = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+    partition_values = partition_texts(path)
     columns = []
     for field in schema:
         if field.name in rows.column_names:

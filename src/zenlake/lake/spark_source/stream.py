@@ -19,6 +19,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
+from urllib.parse import unquote
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -207,7 +208,9 @@ class LakeTableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
             return []
         return [
-            TableFile(one["path"], one["size"], _rows(one), one["partitionValues"]) for one in added
+            # The log has paths as they stand in addresses.
+            TableFile(unquote(one["path"]), one["size"], _rows(one), one["partitionValues"])
+            for one in added
         ]
 
     def _offset(self, document: dict[str, Any]) -> TableOffset:

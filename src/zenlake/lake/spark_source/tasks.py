@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import compress, pairwise
 from math import inf
 from typing import Any, Final, final
-from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -172,8 +171,7 @@ class TableColumns:
         location = LakeLocation(place)
         for part in parts:
             with ExitStack() as stack:
-                # The log has paths as they stand in addresses.
-                path = unquote(part.file.path)
+                path = part.file.path
                 try:
                     opened = stack.enter_context(open_file(location, path, self.schema))
                 except FileNotFoundError as error:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +34,7 @@ __all__ = [
     "DataFileReader",
     "is_ours",
     "open_file",
+    "partition_texts",
     "read_checkpoint",
     "read_notes",
     "read_table",
@@ -113,7 +115,7 @@ def write_file(
     metadata: Mapping[bytes, bytes] | None = None,
 ) -> DataFile:
     """Write one file; its folder says the partition, its name the attempt."""
-    folder = "/".join(f"{column}={value}" for column, value in partition.items())
+    folder = "/".join(f"{column}={_in_folder(value)}" for column, value in partition.items())
     path = f"{folder}/{name}.parquet" if folder else f"{name}.parquet"
     each = max(1, rows.nbytes // max(1, rows.num_rows))
     footers: list[Any] = []
@@ -139,7 +141,7 @@ def write_file(
         writer.write_table(rows, max(1, min(GROUP_ROWS, GROUP_BYTES // each)))
         # The footer of a Parquet file has text there, and some readers insist on it.
         notes = {name: TEXT + b64encode(note) for name, note in (metadata or {}).items()}
-        if "key" in rows.column_names and "hlc" in rows.column_names:
+        if "hlc" in rows.column_names and _has_texts(rows, "key"):
             notes[WILD] = b"1" if _any_wild(rows["key"]) else b"0"
         if notes:
             writer.add_key_value_metadata(notes)
@@ -155,6 +157,25 @@ def write_file(
         stats=statistics(footers[0]),
         modified=int(time.time() * 1000),
     )
+
+
+def _in_folder(value: str | None) -> str:
+    """Return a value as the name of a folder says it, as all writers of such tables do."""
+    # Spark and delta-rs read an empty text back as null, and so it is one.
+    return ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value) if value else NULL
+
+
+def partition_texts(path: str) -> dict[str, str | None]:
+    """Return the values that the folders of a file say, as text."""
+    parts = (part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+    return {name: None if value == NULL else unquote(value) for name, value in parts}
+
+
+def _has_texts(rows: pa.Table, name: str) -> bool:
+    if name not in rows.column_names:
+        return False
+    kind = rows.schema.field(name).type
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
 def _repeats(name: str, values: Any) -> bool:
@@ -175,6 +196,10 @@ def _any_wild(keys: Any) -> bool:
     parts = [one.dictionary if pa.types.is_dictionary(one.type) else one for one in keys.chunks]
     return any(pc.any(pc.match_substring(one, "*")).as_py() for one in parts)
 
+
+NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+ESCAPED: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+"""Characters that Hive, and so Spark, escapes in the names of folders; all others stand there."""
 
 LOOKED_AT: Final = 256
 """Values of a column that tell whether they repeat."""

@@ -158,9 +158,18 @@ class Table:
 
     @classmethod
     def create(
-        cls, lake: LakeLocation, name: str, schema: pa.Schema, partition: str, described: str = ""
+        cls,
+        lake: LakeLocation,
+        name: str,
+        schema: pa.Schema,
+        partitions: str | tuple[str, ...],
+        described: str = "",
+        properties: Mapping[str, str] | None = None,
     ) -> Table:
         """The table of this name, made if it is not there.
+
+        `partitions`: the columns that its files are partitioned by; `properties`: of a table that
+        is made, beside those that all tables have.
 
         One with a feature that is not understood says where it is and how large; it refuses to be
         looked into or changed until that feature is gone.
@@ -178,9 +187,9 @@ class Table:
             place.bare,
             Schema.from_arrow(schema),
             mode="ignore",
-            partition_by=[partition],
+            partition_by=[partitions] if isinstance(partitions, str) else list(partitions),
             description=described or None,
-            configuration={**CONFIGURATION, **_remembering(SHORTEST)},
+            configuration={**CONFIGURATION, **_remembering(SHORTEST), **(properties or {})},
             storage_options=place.options,
         )
         return cls(name, place, table)
@@ -221,13 +230,18 @@ class Table:
 
     @property
     def file_schema(self) -> pa.Schema:
-        """The columns of data files: all but the one that the table is partitioned by."""
-        return file_columns(self.schema, self.partition)
+        """The columns of data files: all but those that the table is partitioned by."""
+        return file_columns(self.schema, self.partitions)
 
     @property
-    def partition(self) -> str:
-        """The column that the files are partitioned by."""
-        return str(self._table.metadata().partition_columns[0])
+    def partitions(self) -> tuple[str, ...]:
+        """The columns that the files are partitioned by; none in many tables of other programs."""
+        return tuple(self._table.metadata().partition_columns)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the table."""
+        return dict(self._table.metadata().configuration)
 
     @property
     def described(self) -> str:
@@ -246,7 +260,7 @@ class Table:
             self.place,
             self.version,
             self.schema,
-            self.partition,
+            self.partitions,
             self.described,
             self.actions(),
         )
@@ -364,12 +378,18 @@ class Table:
         return os.path.exists(self.place.path(f"{LOG}/{self.version + 1:020}.json"))
 
     def actions(self) -> pa.Table:
-        """The files with their statistics, a row each."""
+        """The files with their statistics, a row each; `path` is the file's name in the folder."""
         self.demand_understood()
         return self._actions()
 
     def _actions(self) -> pa.Table:
         actions = pa.table(self._table.get_add_actions(flatten=True))
+        paths = actions["path"].to_pylist()
+        if any("%" in path for path in paths):
+            # The log has paths as they stand in addresses; actions are made with names of files.
+            column = pa.array([unquote(path) for path in paths], pa.string())
+            at = actions.schema.get_field_index("path")
+            actions = actions.set_column(at, "path", column)
         for place, field in enumerate(actions.schema):
             if field.name.startswith("max.") and pa.types.is_timestamp(field.type):
                 actions = actions.set_column(place, field, _at_most(actions[field.name]))
@@ -380,10 +400,11 @@ class Table:
         return self._listed(self.actions())
 
     def _listed(self, actions: pa.Table) -> list[DataFile]:
-        column = self.partition
-        values = actions[f"partition.{column}"].to_pylist()
+        by = self.partitions
+        texts = [_partition_texts(actions[f"partition.{name}"]) for name in by]
+        values = list(zip(*texts, strict=True)) if by else [()] * actions.num_rows
         return [
-            DataFile(path, size, rows or 0, {column: str(value)}, "", modified)
+            DataFile(path, size, rows or 0, dict(zip(by, value, strict=True)), "", modified)
             for path, size, rows, modified, value in zip(
                 actions["path"].to_pylist(),
                 actions["size_bytes"].to_pylist(),
@@ -397,6 +418,8 @@ class Table:
     def deletions(self) -> dict[str, list[tuple[DataFile, pa.Array | None]]]:
         """Return the files of each partition in which deletion vectors delete rows, by its value:
         with each file which of its rows are left, or None for all of them.
+
+        A table that is not partitioned by one column is one partition, whose value is empty.
         """
         parts: dict[str, list[tuple[DataFile, pa.Array | None]]] = {}
         vectors = self._vectors()
@@ -409,7 +432,9 @@ class Table:
         by_name = {address.rpartition("/")[2]: address for address in left}
         touched = set()
         for file in self._listed(self._actions()):
-            value, path = str(file.partition[self.partition]), unquote(file.path)
+            alone = len(self.partitions) == 1
+            value = str(file.partition[self.partitions[0]]) if alone else ""
+            path = unquote(file.path)
             address = by_name.get(path.rpartition("/")[2], "")
             selected = left.pop(address, None) if address.endswith(f"/{path}") else None
             if selected is not None:
@@ -687,11 +712,9 @@ class Table:
             self._table.create_write_transaction(
                 actions,
                 mode="append" if schema is None and partition is None else "overwrite",
-                partition_filters=(
-                    None if partition is None else [(self.partition, "=", partition)]
-                ),
+                partition_filters=[(self.partitions[0], "=", partition)] if partition else None,
                 schema=self._table.schema() if schema is None else Schema.from_arrow(schema),
-                partition_by=[self.partition],
+                partition_by=list(self.partitions),
                 commit_properties=CommitProperties(
                     app_transactions=[Transaction(app, to) for app, to in transactions.items()],
                     custom_metadata=None if note is None else {NOTE: dict(note)},
@@ -705,6 +728,15 @@ class Table:
             raise CommitConflict(f"table '{self.name}': {error}") from error
         finally:
             self.look()
+
+
+def _partition_texts(values: pa.ChunkedArray) -> list[str | None]:
+    """Return the values of a partition column as the log writes them."""
+    if pa.types.is_boolean(values.type):
+        return [None if value is None else str(value).lower() for value in values.to_pylist()]
+    if pa.types.is_timestamp(values.type):
+        return list(values.cast(pa.timestamp("us")).cast(pa.string()).to_pylist())
+    return [None if value is None else str(value) for value in values.to_pylist()]
 
 
 def _at_most(times: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -183,11 +183,14 @@ class _Published:
         from pyiceberg.transforms import IdentityTransform
 
         schema = Schema(*_fields(table.schema, _Numbers(0)))
-        column = schema.find_field(table.partition)
+        columns = [schema.find_field(name) for name in table.partitions]
         metadata = new_table_metadata(
             schema,
             PartitionSpec(
-                PartitionField(column.field_id, 1000, IdentityTransform(), name=column.name)
+                *(
+                    PartitionField(one.field_id, 1000 + n, IdentityTransform(), name=one.name)
+                    for n, one in enumerate(columns)
+                )
             ),
             UNSORTED_SORT_ORDER,
             self._place.address("").rstrip("/"),
@@ -411,13 +414,16 @@ def _data_files(
     bounds = _bounds(actions, schema)
     rows = actions["num_records"].to_pylist()
     sizes = actions["size_bytes"].to_pylist()
-    values = [_partition_value(one) for one in actions[f"partition.{table.partition}"].to_pylist()]
+    values = [
+        [_partition_value(one) for one in actions[f"partition.{name}"].to_pylist()]
+        for name in table.partitions
+    ]
     files = {
         path: DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=address + path,
             file_format=FileFormat.PARQUET,
-            partition=Record(values[n]),
+            partition=Record(*(column[n] for column in values)),
             record_count=rows[n] or 0,
             file_size_in_bytes=sizes[n],
             lower_bounds={number: low[n] for number, low, _, _ in bounds if low[n] is not None},

@@ -14,9 +14,9 @@ from zenlake.lake.table.location import LakeLocation
 __all__ = ["TableVersion", "file_columns", "is_of_query"]
 
 
-def file_columns(schema: pa.Schema, partition: str) -> pa.Schema:
-    """Return the columns of data files: all but the one that the table is partitioned by."""
-    return pa.schema([pa.field(f.name, f.type) for f in schema if f.name != partition])
+def file_columns(schema: pa.Schema, partitions: tuple[str, ...]) -> pa.Schema:
+    """Return the columns of data files: all but those that the table is partitioned by."""
+    return pa.schema([pa.field(f.name, f.type) for f in schema if f.name not in partitions])
 
 
 def is_of_query(described: str) -> bool:
@@ -34,8 +34,8 @@ class TableVersion:
     """The table's folder."""
     version: int
     schema: pa.Schema
-    partition: str
-    """The column that the files are partitioned by."""
+    partitions: tuple[str, ...]
+    """The columns that the files are partitioned by."""
     described: str
     """The description that the table was made with."""
     actions: pa.Table
@@ -43,8 +43,8 @@ class TableVersion:
 
     @property
     def file_schema(self) -> pa.Schema:
-        """The columns of data files: all but the one that the table is partitioned by."""
-        return file_columns(self.schema, self.partition)
+        """The columns of data files: all but those that the table is partitioned by."""
+        return file_columns(self.schema, self.partitions)
 
     @property
     def is_continuous(self) -> bool:
