@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zenlake.lake.model.config import LakeConfig, Retention
     from zenlake.lake.model.decoder import DecodedRows, PayloadBatch, Reason, Undecodable
     from zenlake.lake.query.lake import Lake, open
+    from zenlake.lake.spark_source.named_tables import register_tables
 
 __all__ = [
     "DecodedRows",
@@ -28,6 +29,7 @@ __all__ = [
     "open",
     "read_config",
     "read_status",
+    "register_tables",
 ]
 
 # Imported when they are asked for: `read_status` is for programs without the extra.
@@ -46,5 +48,6 @@ __getattr__ = lazy_names(
         "open": "query.lake",
         "read_config": "decode.config_file",
         "read_status": "maintain.status_file",
+        "register_tables": "spark_source.named_tables",
     },
 )

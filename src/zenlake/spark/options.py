@@ -23,6 +23,7 @@ __all__ = [
     "READ",
     "STREAM",
     "WRITE",
+    "WRITE_STREAM",
     "FormatOptions",
     "OptionError",
     "SourceOption",
@@ -45,7 +46,7 @@ class SourceOption:
     text: str
 
 
-READ, STREAM, WRITE = "read", "readStream", "write"
+READ, STREAM, WRITE, WRITE_STREAM = "read", "readStream", "write", "writeStream"
 _READS = frozenset({READ, STREAM})
 _ALL = frozenset({READ, STREAM, WRITE})
 
@@ -343,6 +344,7 @@ def documented(declared: Sequence[SourceOption] = OPTIONS) -> str:
     """The table of all options, in Markdown."""
     lines = ["| option | for | default | meaning |", "| --- | --- | --- | --- |"]
     for option in declared:
-        used_by = ", ".join(use for use in (READ, STREAM, WRITE) if use in option.used_by)
+        uses = (READ, STREAM, WRITE, WRITE_STREAM)
+        used_by = ", ".join(use for use in uses if use in option.used_by)
         lines.append(f"| `{option.name}` | {used_by} | {option.default} | {option.text} |")
     return "\n".join(lines) + "\n"

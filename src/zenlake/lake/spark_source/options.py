@@ -11,22 +11,33 @@ from typing import Final, final
 
 from zenlake.clock.unix_time import datetime_at
 from zenlake.lake.table.location import absolute
-from zenlake.spark.options import READ, STREAM, FormatOptions, OptionError, SourceOption
+from zenlake.spark.options import (
+    READ,
+    STREAM,
+    WRITE,
+    WRITE_STREAM,
+    FormatOptions,
+    OptionError,
+    SourceOption,
+)
 
 __all__ = ["TABLE_OPTIONS", "TableOptions", "use_of"]
 
 _READS: Final = frozenset({READ, STREAM})
 _BATCH: Final = frozenset({READ})
 _STREAMS: Final = frozenset({STREAM})
+_WRITES: Final = frozenset({WRITE, WRITE_STREAM})
+_ALL: Final = _READS | _WRITES
 
 TABLE_OPTIONS: Final = (
     SourceOption(
         "path",
-        _READS,
+        _ALL,
         "",
-        "the table's folder, or its address (`s3://…`, `gs://…`); `load(path)` sets it",
+        "the table's folder, or its address (`s3://…`, `gs://…`); `load(path)`, `save(path)` and "
+        "`start(path)` set it",
     ),
-    SourceOption("table", _READS, "", "the name of a table, if `path` is the folder of its lake"),
+    SourceOption("table", _ALL, "", "the name of a table, if `path` is the folder of its lake"),
     SourceOption(
         "columns", _READS, "all", "names of columns with commas between them; only these are read"
     ),
@@ -64,7 +75,44 @@ TABLE_OPTIONS: Final = (
         "false",
         "whether to pass over commits that change rows, or to stop with an error",
     ),
+    SourceOption(
+        "partitionBy",
+        _WRITES,
+        "none",
+        "names of columns with commas between them: a table that is made has a folder for each of "
+        "their values",
+    ),
+    SourceOption(
+        "mergeSchema",
+        _WRITES,
+        "false",
+        "whether columns that the table lacks are added to it, or refused",
+    ),
+    SourceOption("description", _WRITES, "", "what a table that is made says of itself"),
+    SourceOption(
+        "txnAppId",
+        _WRITES,
+        "",
+        "who writes; with `txnVersion` a batch is in the table once, however often it is written. "
+        "A stream writes under its query's id, and needs none",
+    ),
+    SourceOption(
+        "txnVersion",
+        frozenset({WRITE}),
+        "",
+        "the number of the batch of `txnAppId`; nothing is written if the table has it, or a "
+        "greater one",
+    ),
 )
+
+_BY_NAME: Final = "or name a table that register_tables(spark, lake) knows"
+_PATHLESS: Final = {
+    READ: f'say which table to read: load("path/of/lake/battery"), {_BY_NAME}',
+    STREAM: f'say which table to read: load("path/of/lake/battery"), {_BY_NAME}',
+    WRITE: f'say which table to write: save("path/of/lake/battery"), {_BY_NAME}',
+    WRITE_STREAM: f'say which table to write: start("path/of/lake/battery"), {_BY_NAME}',
+}
+"""What to write where no path is given."""
 
 
 def use_of(given: Mapping[str, str]) -> str:
@@ -78,13 +126,15 @@ class TableOptions(FormatOptions):
     """The options of one read of a table."""
 
     def __init__(self, given: Mapping[str, str], use: str) -> None:
-        """`use`: `read` or `readStream`."""
+        """`use`: `read`, `readStream`, `write` or `writeStream`."""
         super().__init__(given, use, TABLE_OPTIONS, "zenlake")
         path = self.text("path")
         if not path:
-            raise OptionError('say which table to read: load("path/of/lake/battery")')
+            raise OptionError(_PATHLESS[use])
         self.path = absolute(path)
         """The table's folder or that of its lake, on every machine that has it."""
+        if use == WRITE and bool(self.text("txnAppId")) != bool(self.text("txnVersion")):
+            raise OptionError("write both txnAppId and txnVersion, or none of them")
         for one, other in (("version", "timestamp"), ("startingVersion", "startingTimestamp")):
             if self.text(one) and self.text(other):
                 raise OptionError(f"{one} and {other} say the same thing: write one of them")

@@ -1,4 +1,4 @@
-"""What Spark calls to read a table of a lake with `format("zenlake")`.
+"""What Spark calls to read and write a table of a lake with `format("zenlake")`.
 
 Objects of these classes are pickled and sent to other processes, so they hold options, names of
 files and nothing that is open.
@@ -11,46 +11,74 @@ from typing import Any, final
 
 from pyspark.sql.datasource import (
     DataSource,
+    DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     Filter,
     InputPartition,
+    WriterCommitMessage,
 )
 from pyspark.sql.types import StructType
 
 from zenlake.lake.spark_source.filters import EVERY_ROW, PushedFilter, pushed_filter
 from zenlake.lake.spark_source.options import TableOptions, use_of
 from zenlake.lake.spark_source.stream import LakeTableStream
+from zenlake.lake.spark_source.table_writer import TableWriter
 from zenlake.lake.spark_source.tasks import TableColumns, files_of, open_table, packed, table_schema
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.pruning import files_meeting
-from zenlake.spark.options import READ, STREAM, OptionError
+from zenlake.spark.options import READ, STREAM, WRITE, WRITE_STREAM, OptionError
 from zenlake.spark.pushdown import PushFilters
 
-__all__ = ["LakeTableReader", "LakeTableSource"]
+__all__ = ["LakeTableReader", "LakeTableSource", "LakeTableStreamWriter", "LakeTableWriter"]
 
 
-@final
 class LakeTableSource(DataSource):
-    """The data source itself: says the columns of a table, and makes readers."""
+    """The data source itself: says the columns of a table, and makes readers and writers."""
+
+    format_name = "zenlake"
+    path = ""
+    """The path of the table that this source is of; empty where an option says so."""
 
     @classmethod
     def name(cls) -> str:
         """What stands in `format(…)`."""
-        return "zenlake"
+        return cls.format_name
 
     def schema(self) -> StructType:
         """The columns of the version that is read."""
-        options = TableOptions(self.options, use_of(self.options))
+        if "provider" in self.options:
+            raise OptionError(
+                "Spark forgets the options of a table in its catalog; let the session know the "
+                "tables of a lake by zenlake.lake.register_tables(spark, 'path/of/lake')"
+            )
+        options = self._options(use_of(self.options))
         return table_schema(_version_of(options), options.names("columns"))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
-        return LakeTableReader(TableOptions(self.options, READ), TableColumns(schema))
+        return LakeTableReader(self._options(READ), TableColumns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For `spark.readStream`."""
-        return LakeTableStream(TableOptions(self.options, STREAM), TableColumns(schema))
+        return LakeTableStream(self._options(STREAM), TableColumns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> LakeTableWriter:
+        """For `df.write`."""
+        return LakeTableWriter(TableWriter(self._options(WRITE), schema, overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LakeTableStreamWriter:
+        """For `df.writeStream`."""
+        return LakeTableStreamWriter(TableWriter(self._options(WRITE_STREAM), schema, overwrite))
+
+    def _options(self, use: str) -> TableOptions:
+        given = dict(self.options)
+        if self.path:
+            if "path" in self.options or "table" in self.options:
+                raise OptionError(f"'{self.format_name}' is a table; leave the option path out")
+            given["path"] = self.path
+        return TableOptions(given, use)
 
 
 @final
@@ -90,6 +118,48 @@ class LakeTableReader(DataSourceReader):
             return iter(())
         place, parts = partition.value
         return self.columns.rows(place, parts, self.filter)
+
+
+@final
+class LakeTableWriter(DataSourceArrowWriter):
+    """Writes a DataFrame: tasks write files, the driver commits them in one version."""
+
+    def __init__(self, table: TableWriter) -> None:
+        """`table`: which has been looked at."""
+        self.table = table
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """Write the rows of a task."""
+        return self.table.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit what all tasks wrote."""
+        self.table.commit(messages, None)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove what tasks wrote."""
+        self.table.abort(messages)
+
+
+@final
+class LakeTableStreamWriter(DataSourceStreamArrowWriter):
+    """Writes a stream: each micro-batch is one version of the table."""
+
+    def __init__(self, table: TableWriter) -> None:
+        """`table`: which has been looked at."""
+        self.table = table
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """Write the rows of a task."""
+        return self.table.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Commit what all tasks of a micro-batch wrote, unless the table has it."""
+        self.table.commit(messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Remove what tasks wrote."""
+        self.table.abort(messages)
 
 
 def _version_of(options: TableOptions) -> Table:

@@ -35,6 +35,7 @@ __all__ = [
     "files_of",
     "open_table",
     "packed",
+    "spark_columns",
     "table_schema",
 ]
 
@@ -101,8 +102,17 @@ def table_schema(table: Table, names: Sequence[str]) -> StructType:
     for name in names:
         if name not in schema.names:
             raise _no_column(table, name)
-    fields = [schema.field(name) for name in names or schema.names]
-    return from_arrow_schema(pa.schema([field.remove_metadata() for field in fields]))
+    return spark_columns(pa.schema([schema.field(name) for name in names or schema.names]))
+
+
+def spark_columns(schema: pa.Schema) -> StructType:
+    """Return columns of a table as Spark has them, with their comments."""
+    found = from_arrow_schema(pa.schema([field.remove_metadata() for field in schema]))
+    for one, field in zip(found.fields, schema, strict=True):
+        comment = (field.metadata or {}).get(b"comment")
+        if comment:
+            one.metadata = {"comment": comment.decode()}
+    return found
 
 
 def _no_column(table: Table, name: str) -> OptionError:

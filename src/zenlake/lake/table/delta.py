@@ -48,11 +48,22 @@ from zenlake.lake.table.features import (
 from zenlake.lake.table.location import LakeLocation
 from zenlake.lake.table.table_version import TableVersion, file_columns, is_of_query
 
-__all__ = ["LOG", "MADE", "CommitConflict", "CorruptTable", "Table", "Totals", "VersionTooOld"]
+__all__ = [
+    "LOG",
+    "MADE",
+    "CommitConflict",
+    "CorruptTable",
+    "Table",
+    "Totals",
+    "VersionTooOld",
+]
 
 REWRITES: Final = "zenlake/rewrites"
 TOUCHED: Final = "zenlake.touched"
 """The property that changes when files are merged."""
+WRITER: Final = "zenlake.writer"
+"""The property that says who fills a table; without it the pipeline does, or a view."""
+PROGRAMS: Final = "programs"
 MADE: Final = "zenlake/made"
 """Moves when a table was made again from `samples`."""
 
@@ -164,12 +175,13 @@ class Table:
         schema: pa.Schema,
         partitions: str | tuple[str, ...],
         described: str = "",
-        properties: Mapping[str, str] | None = None,
+        *,
+        by_programs: bool = False,
     ) -> Table:
         """The table of this name, made if it is not there.
 
-        `partitions`: the columns that its files are partitioned by; `properties`: of a table that
-        is made, beside those that all tables have.
+        `partitions`: the columns that its files are partitioned by; `by_programs`: programs of
+        users fill the table, and the comments of its columns are theirs.
 
         One with a feature that is not understood says where it is and how large; it refuses to be
         looked into or changed until that feature is gone.
@@ -181,15 +193,20 @@ class Table:
             return existing
         place = lake / name
         place.make("")
-        described = described or ABOUT.get(name, "")
-        schema = commented(name, schema)
+        properties = {**CONFIGURATION, **_remembering(SHORTEST)}
+        if by_programs:
+            properties[WRITER] = PROGRAMS
+        else:
+            described = described or ABOUT.get(name, "")
+            schema = commented(name, schema)
         table = DeltaTable.create(
             place.bare,
             Schema.from_arrow(schema),
             mode="ignore",
             partition_by=[partitions] if isinstance(partitions, str) else list(partitions),
             description=described or None,
-            configuration={**CONFIGURATION, **_remembering(SHORTEST), **(properties or {})},
+            configuration=properties,
+            raise_if_key_not_exists=False,  # delta-rs knows no properties but those of Delta
             storage_options=place.options,
         )
         return cls(name, place, table)
@@ -239,9 +256,9 @@ class Table:
         return tuple(self._table.metadata().partition_columns)
 
     @property
-    def properties(self) -> Mapping[str, str]:
-        """The properties of the table."""
-        return dict(self._table.metadata().configuration)
+    def is_by_programs(self) -> bool:
+        """Return True if programs of users made the table and fill it."""
+        return self._table.metadata().configuration.get(WRITER) == PROGRAMS
 
     @property
     def described(self) -> str:
@@ -603,7 +620,8 @@ class Table:
         if "rebuilt" in note:
             transactions[MADE] = self.version + 1
         had = {field.name: _comment_of(field) for field in self.schema}
-        schema = commented(self.name, schema, had)
+        if not self.is_by_programs:
+            schema = commented(self.name, schema, had)
         self._write(self._added(files, True), transactions, note, schema)
 
     def replace_partition(self, value: str, files: Sequence[DataFile], version: int) -> None:

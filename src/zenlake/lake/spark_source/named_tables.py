@@ -1,0 +1,98 @@
+"""Tables of a lake by name in the catalog of a Spark session.
+
+Spark 4.3 hands the options of a table in its catalog (`CREATE TABLE … USING … OPTIONS (…)`) to a
+Python data source when the table is made, and never again: readers and writers get the columns
+that the catalog keeps, and no path. So each table gets a data source of its own, whose class has
+the path.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.types import StructType
+
+from zenlake.errors import LocalError
+from zenlake.lake.spark_source.source import LakeTableSource
+from zenlake.lake.spark_source.tasks import spark_columns
+from zenlake.lake.table.delta import LOG, Table
+from zenlake.lake.table.features import UnreadableTable
+from zenlake.lake.table.location import LakeLocation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register_tables"]
+
+_NAME: Final = re.compile(r"\w+")
+
+
+def register_tables(spark: SparkSession, lake: str, database: str = "lake") -> list[str]:
+    """Let a session know the tables of a lake by their names: `spark.table("lake.battery")`.
+
+    Call it again for tables and columns that have come since; what did not change stays as it is,
+    and names of tables that are gone go, too. Nothing in the lake is touched, neither by this nor
+    by `DROP TABLE` or `DROP DATABASE` of the session.
+
+    Args:
+        spark: The session, also one of Spark Connect.
+        lake: The folder of the lake or its address, as every worker reaches it.
+        database: The database of the session that gets the names; made if it is not there.
+
+    Returns:
+        The names that are registered, without those of tables that cannot be read.
+    """
+    place = LakeLocation(lake)
+    if not _NAME.fullmatch(database):
+        raise LocalError(f"database={database!r}: write a name of letters, digits and _")
+    wanted = _schemas(place)
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS `{database}`")
+    known = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN `{database}`").collect()}
+    for name in sorted(known | wanted.keys()):
+        full, source = f"`{database}`.`{name}`", f"zenlake.{database}.{name}"
+        if name in known:
+            there = _source_of(spark, full)
+            if not there.startswith("zenlake."):
+                if name not in wanted:
+                    continue
+                raise LocalError(
+                    f"database '{database}' has a table '{name}' that is not of a lake; choose "
+                    "another database: register_tables(spark, lake, database='…')"
+                )
+        # The class is the session's: another program may have made the table in a catalog.
+        if name in wanted:
+            spark.dataSource.register(_source(source, (place / name).uri))
+        if name in known:
+            if name in wanted and spark.table(full).schema == wanted[name]:
+                continue
+            spark.sql(f"DROP TABLE {full}")
+        if name in wanted:
+            spark.catalog.createTable(full, source=source, schema=wanted[name])
+    return sorted(wanted)
+
+
+def _source(name: str, path: str) -> type[LakeTableSource]:
+    """Return the data source of one table."""
+    return type("NamedTableSource", (LakeTableSource,), {"format_name": name, "path": path})
+
+
+def _source_of(spark: SparkSession, table: str) -> str:
+    """Return the name of the data source of a table in the catalog."""
+    rows: Any = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    return next((row["data_type"] for row in rows if row["col_name"] == "Provider"), "")
+
+
+def _schemas(place: LakeLocation) -> dict[str, StructType]:
+    """Return the columns of the tables of a lake that can be read."""
+    found = {}
+    for name in place.folders():
+        try:
+            table = Table.open(place, name)
+        except UnreadableTable:
+            continue
+        if table is not None and _NAME.fullmatch(name):
+            found[name.lower()] = spark_columns(table.schema)
+    if not found:
+        raise LocalError(f"there is no table in {place.uri}: no folder there has a {LOG}")
+    return found
