@@ -55,6 +55,7 @@ COMMANDS = (
     "capacity",
     "demo",
     "lake",
+    "pipeline",
     "sql",
     "mcp",
 )

@@ -102,9 +102,12 @@ def run_lake(
     """
     chosen = choose_lake(where, config, journals)
     settings = replace(chosen.settings, iceberg=chosen.settings.iceberg or iceberg)
+    from zenlake.lake.model.config import pipelines_of
+
     # Before Spark is started for nothing.
     connecting = connect_conf(spark_connect, anonymous)
-    serving = None if once else Serving(_session(endpoints, session_config), connecting)
+    pipelines = pipelines_of(chosen.where, config, settings)
+    serving = None if once else Serving(_session(endpoints, session_config), connecting, pipelines)
     fill_lake(chosen.where, chosen.journals, settings, serving, every, as_json, master, conf)
 
 
@@ -126,6 +129,8 @@ class Serving:
     session: Config | None = None
     #: The settings of Spark with which its clients get in; empty: they do not.
     spark_connect: Sequence[str] = ()
+    #: The folder with the files of a user's pipeline.
+    pipelines: Path | None = None
 
 
 def fill_lake(
@@ -205,6 +210,7 @@ def fill_lake(
                         serve_lake(
                             spark, pipeline, session, _complain,
                             connect=bool(serving.spark_connect), others=others,
+                            pipelines=serving.pipelines,
                         )
                     )  # fmt: skip
                     problems = service.problems

@@ -30,11 +30,14 @@ __all__ = [
     "gateway_client",
     "is_append_possible",
     "is_stopped",
+    "java_map",
     "java_packages",
     "java_process",
     "java_stacks",
     "parsed_plan",
+    "pipeline_statements",
     "read_stream",
+    "relation_names",
     "spark_home",
     "start_java",
     "task_pool",
@@ -137,6 +140,44 @@ def parsed_plan(session: SparkSession, query: str) -> Any:
     """
     with active(session):
         return session._jsparkSession.sessionState().sqlParser().parsePlan(query)
+
+
+def pipeline_statements(session: SparkSession, text: str, file: str) -> list[tuple[Any, int]]:
+    """Return the parsed statements of a file of SQL that defines a pipeline, each with its line."""
+    graph = java_packages(session.sparkContext).org.apache.spark.sql.pipelines.graph
+    splitter = getattr(graph, "SqlGraphRegistrationContext$").__getattr__("MODULE$")
+    with active(session):
+        found = splitter.splitSqlFileIntoQueries(session._jsparkSession, text, file)
+    statements = [found.apply(number) for number in range(found.size())]
+    return [(one.plan(), int(one.queryOrigin().line().get())) for one in statements]
+
+
+def java_map(found: Any) -> dict[str, str]:
+    """Return a map of Scala as a dictionary."""
+    pairs = found.iterator()
+    read: dict[str, str] = {}
+    while pairs.hasNext():
+        pair = pairs.next()
+        read[str(pair._1())] = str(pair._2())
+    return read
+
+
+def relation_names(frame: DataFrame) -> set[str]:
+    """Return the names of the tables of the catalog that a frame reads, subqueries included."""
+    plan = analysed_plan(frame)
+    inside = plan.subqueriesAll()
+    plans = [plan, *(inside.apply(number) for number in range(inside.size()))]
+    names = set()
+    for one in plans:
+        leaves = one.collectLeaves()
+        for number in range(leaves.size()):
+            leaf = leaves.apply(number)
+            # Other leaves, such as the rows of VALUES, are no tables.
+            if leaf.getClass().getSimpleName() in ("DataSourceV2Relation", "StreamingRelationV2"):
+                identifier = leaf.identifier()
+                if identifier.isDefined():
+                    names.add(str(identifier.get().name()))
+    return names
 
 
 @contextmanager

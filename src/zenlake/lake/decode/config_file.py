@@ -37,6 +37,7 @@ _TABLE_KEYS: Final = (
 _KEYS: Final = (
     "tables", "retain", "latest", "gaps", "batch", "compact", "path", "journal", "row_access",
     "ros2", "history", "iceberg", "rollups", "network", "families", "late",
+    "pipelines",
 )  # fmt: skip
 
 
@@ -96,6 +97,7 @@ def read_config(text: str, source: str = "the configuration") -> LakeConfig:
         history=seconds_of(root.get("history", plain_default.history), "history"),
         iceberg=_yes_or_no(root.get("iceberg", False), "iceberg"),
         rollups=_every(root.get("rollups", False), "rollups"),
+        pipelines=_text(root.get("pipelines"), "pipelines"),
         network=_every(root.get("network", False), "network", "keep"),
         network_keep=_kept(root.get("network"), plain_default.network_keep),
     )

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from zenlake.errors import ConfigError
@@ -24,7 +25,7 @@ from zenlake.lake.model.row_access import RowAccess
 from zenlake.lake.model.status import LATE_SECONDS
 from zenlake.lake.model.typed_table import TypedTable
 
-__all__ = ["FIXED", "LakeConfig", "Retention", "Ros2Config", "seconds_of"]
+__all__ = ["FIXED", "LakeConfig", "Retention", "Ros2Config", "pipelines_of", "seconds_of"]
 
 FIXED: Final = (
     "samples", "latest", "gaps", "quarantine", "rollups", "network", "metrics",
@@ -94,6 +95,8 @@ class LakeConfig:
     """Publish metadata of Iceberg beside that of Delta."""
     rollups: float | None = None
     """Seconds between two times that minutes and hours are counted; None: they are not."""
+    pipelines: str | None = None
+    """The folder with the files of a pipeline; None: `pipelines` beside `lake.json5`."""
     network: float | None = None
     """Seconds between two looks at the network; None: it is not looked at."""
     network_keep: float = 30 * 86400.0
@@ -103,6 +106,12 @@ class LakeConfig:
     def kept(self) -> float:
         """Seconds that files are kept which only old versions need."""
         return max(self.vacuum_age, self.history)
+
+
+def pipelines_of(lake: str, config_file: Path | None, config: LakeConfig) -> Path:
+    """Return the folder of a lake's pipeline: as configured, or `pipelines` beside `lake.json5`."""
+    beside = Path(lake) if config_file is None else config_file.parent
+    return beside / (config.pipelines or "pipelines")
 
 
 def seconds_of(given: object, what: str = "a duration") -> float:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from zenlake.errors import ZError
@@ -55,11 +56,13 @@ def serve_lake(
     *,
     connect: bool = False,
     others: Sequence[Pipeline] = (),
+    pipelines: Path | None = None,
 ) -> Iterator[Service]:
     """Answer questions for as long as the block runs.
 
     `session`: the bus, if the lake is on one; it is closed by who opened it. `others`: the
-    pipelines of other journals into the same lake.
+    pipelines of other journals into the same lake. `pipelines`: the folder with the files of a
+    user's pipeline.
     """
     lake = Lake(pipeline.place, spark, pipeline.config)
     journals = [one.journal for one in (pipeline, *others)]
@@ -82,6 +85,15 @@ def serve_lake(
             service.on_status(continuous.problems, continuous.restarts, continuous.stopped)
             service.add(continuous)
             service.add(ContinuousRequests(service, continuous))
+            if pipelines is not None:
+                from zenlake.lake.pipelines.manager import Pipelines
+
+                # With Spark Connect `lake` is the database of views that its clients see.
+                database = "lake_tables" if connect else "lake"
+                running = Pipelines(pipeline.place, spark, pipelines, complain, database)
+                service.on_status(running.problems, stopped=running.stopped)
+                service.handle("pipeline", running.handle)
+                service.add(running)
         tables = TableCommands(pipeline.place, pipeline.config, pipeline.found, tasks_on(spark))
         service.handle("table", tables.handle)
         service.on_status(tables.problems)

@@ -1,0 +1,1 @@
+"""Users' pipelines, written with `pyspark.pipelines`, run on the lake's Spark."""

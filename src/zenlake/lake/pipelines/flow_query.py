@@ -1,0 +1,122 @@
+"""One flow as a streaming query of Spark.
+
+query = started(planned, target, …, once=False)
+query.look()                # every second or so: how far it is
+query.is_active, query.rows, query.progress
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.pipelines.output import Sink
+
+from zenlake.errors import LocalError
+
+if TYPE_CHECKING:
+    from pyspark.pipelines.output import Output
+    from pyspark.sql.streaming import StreamingQuery
+
+    from zenlake.lake.pipelines.graph import PlannedFlow
+
+__all__ = ["FlowQuery", "started"]
+
+EVERY: Final = "1 second"
+"""How often a flow looks for new rows."""
+POOL: Final = "pipelines"
+"""The pool of Spark's scheduler that flows share: beside ingest and questions, not behind them."""
+WAIT_SECONDS: Final = 1
+
+
+def started(
+    planned: PlannedFlow,
+    target: Output,
+    *,
+    name: str,
+    path: str,
+    application: str,
+    checkpoint: Path,
+    once: bool,
+) -> FlowQuery:
+    """Start a flow, or go on where it was.
+
+    `path`: the folder of the table that it writes to; `application`: what its batches are called in the
+    log of that table; `once`: stop after the rows that are there now.
+    """
+    frame = planned.frame
+    frame.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
+    if isinstance(target, Sink):
+        writer = frame.writeStream.format(target.format).options(**target.options)
+    else:
+        writer = frame.writeStream.format("zenlake").options(path=path, txnAppId=application)
+    checkpoint.mkdir(parents=True, exist_ok=True, mode=0o700)
+    writer = (
+        writer.outputMode("append").queryName(name).option("checkpointLocation", str(checkpoint))
+    )
+    writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=EVERY)
+    return FlowQuery(writer.start())
+
+
+@final
+class FlowQuery:
+    """A streaming query, and how far it is."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        """Follow a query that was started just now."""
+        self._query = query
+        self._seen = -1
+        self.batches = 0
+        self.rows = 0
+        """Rows that it has read since it was started."""
+        self.progress: dict[str, Any] = {}
+        """The newest progress, in Spark's own words."""
+
+    @property
+    def is_active(self) -> bool:
+        """Return True while it runs."""
+        return bool(self._query.isActive)
+
+    def look(self) -> None:
+        """Take in what Spark reports of the batches since the last look."""
+        for report in self._query.recentProgress:
+            number = report["batchId"]
+            if number > self._seen and report["numInputRows"]:
+                self._seen = number
+                self.batches += 1
+                self.rows += report["numInputRows"]
+                self.progress = _short(report)
+
+    def wait(self) -> None:
+        """Wait until it has ended; raises what it failed with."""
+        while not self._query.awaitTermination(WAIT_SECONDS):
+            self.look()
+        self.look()
+
+    def failure(self) -> BaseException | None:
+        """Return what it failed with."""
+        return self._query.exception()
+
+    def stop(self) -> None:
+        """End it; it goes on from there when it is started again."""
+        try:
+            self._query.stop()
+        except (PySparkException, Py4JError) as error:
+            if self._query.isActive:
+                raise LocalError(f"the query {self._query.name} does not end: {error}") from error
+
+
+_SHOWN: Final = (
+    "batchId", "timestamp", "numInputRows", "inputRowsPerSecond", "processedRowsPerSecond",
+    "batchDuration",
+)  # fmt: skip
+
+
+def _short(report: Any) -> dict[str, Any]:
+    """Return the parts of a progress that a status shows."""
+    shown = {name: report[name] for name in _SHOWN}
+    shown["stateRows"] = sum(one["numRowsTotal"] for one in report["stateOperators"])
+    watermark = report["eventTime"].get("watermark")
+    return shown if watermark is None else {**shown, "watermark": watermark}

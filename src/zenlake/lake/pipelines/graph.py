@@ -1,0 +1,232 @@
+"""The order of a pipeline: its flows analysed one after the other, each after those that it reads.
+
+A function of a user's may read by name what another one defines, in any file and in any order. So each is
+called until Spark finds every name: one that reads a table or view which is not analysed yet is called again
+after it. What the tables of the pipeline were before is not seen meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol, final
+
+from pyspark.errors import AnalysisException
+from pyspark.pipelines.flow import AutoCdcFlow
+from pyspark.pipelines.output import MaterializedView, Sink, StreamingTable, TemporaryView
+from pyspark.sql.types import StructField, StructType
+
+from zenlake.config.nearest import nearest
+from zenlake.lake.pipelines.definitions import AnyFlow, Definitions, PipelineError
+from zenlake.lake.pipelines.project import raised_in
+from zenlake.spark import jvm
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Catalog", "Graph", "PlannedFlow", "PlannedTable", "analyse"]
+
+_MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
+
+
+class Catalog(Protocol):
+    """The names that Spark knows while a pipeline is analysed."""
+
+    def hide(self, names: set[str]) -> None:
+        """Let Spark know no tables of these names."""
+
+    def show(self, name: str, schema: StructType) -> None:
+        """Let Spark know a table of the pipeline with these columns."""
+
+    def names(self) -> set[str]:
+        """Return the names that Spark knows."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PlannedFlow:
+    """A flow that Spark has analysed."""
+
+    flow: AnyFlow
+    frame: DataFrame
+    #: The names of the tables that it reads.
+    inputs: frozenset[str]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """A table of the pipeline with the columns that its flows give it."""
+
+    output: StreamingTable | MaterializedView
+    schema: StructType
+
+
+@final
+@dataclass(slots=True)
+class Graph:
+    """A pipeline that can run: flows in an order in which each comes after those that it reads."""
+
+    definitions: Definitions
+    flows: list[PlannedFlow] = field(default_factory=list)
+    tables: dict[str, PlannedTable] = field(default_factory=dict)
+
+
+def analyse(definitions: Definitions, spark: SparkSession, catalog: Catalog, folder: Path) -> Graph:
+    """Let Spark analyse every flow. Raises `PipelineError`, with file and line, if one is wrong."""
+    graph = Graph(definitions)
+    catalog.hide(set(definitions.tables()))
+    for name, output in definitions.tables().items():
+        # A table whose columns are written down can be read by its own flows, in a circle.
+        if output.schema is not None:
+            _add_table(graph, catalog, name, output, _declared(output))
+    waiting = dict(definitions.flows)
+    while waiting:
+        late: dict[str, str] = {}
+        for name, flow in tuple(waiting.items()):
+            try:
+                planned = _planned(flow, definitions, spark, folder)
+            except AnalysisException as error:
+                missing = _missing_name(error)
+                if missing is None or not _may_come(missing, definitions, graph, waiting):
+                    raise _refused(error, flow, folder, catalog, missing) from error
+                late[name] = missing
+                continue
+            del waiting[name]
+            graph.flows.append(planned)
+            _finish_output(planned, graph, waiting, catalog)
+        if len(late) == len(waiting) and waiting:
+            name, missing = next(iter(late.items()))
+            raise PipelineError(
+                f"the flows {', '.join(sorted(waiting))} wait for each other: '{name}' reads "
+                f"'{missing}'",
+                definitions.flows[name].source_code_location,
+            )
+    return graph
+
+
+def _planned(
+    flow: AnyFlow, definitions: Definitions, spark: SparkSession, folder: Path
+) -> PlannedFlow:
+    frame = _frame(flow, spark, folder)
+    target = definitions.outputs[flow.target]
+    at = flow.source_code_location
+    if isinstance(target, MaterializedView) and frame.isStreaming:
+        raise PipelineError(
+            f"'{flow.name}' is a materialized view of a stream; read its tables with "
+            "spark.read, or make it a @dp.table",
+            at,
+        )
+    if isinstance(target, StreamingTable | Sink) and not frame.isStreaming:
+        raise PipelineError(
+            f"'{flow.name}' is a flow and its query no stream; read one of its tables with "
+            "spark.readStream.table(…) (STREAM … in SQL), or make it a @dp.materialized_view",
+            at,
+        )
+    if isinstance(target, TemporaryView):
+        frame.createOrReplaceTempView(flow.target)
+    return PlannedFlow(flow, frame, frozenset(jvm.relation_names(frame)))
+
+
+def _frame(flow: AnyFlow, spark: SparkSession, folder: Path) -> DataFrame:
+    if isinstance(flow, AutoCdcFlow):
+        return spark.readStream.table(flow.source)
+    from pyspark.sql import DataFrame
+
+    try:
+        with jvm.active(spark):
+            frame = flow.func()
+    except (AnalysisException, PipelineError):
+        raise
+    except Exception as error:
+        raise raised_in(error, folder, _place(flow)) from error
+    if not isinstance(frame, DataFrame):
+        raise PipelineError(
+            f"'{flow.name}' returned {type(frame).__name__}; return a DataFrame",
+            flow.source_code_location,
+        )
+    return frame
+
+
+def _finish_output(
+    planned: PlannedFlow, graph: Graph, waiting: Mapping[str, AnyFlow], catalog: Catalog
+) -> None:
+    """Show a table to those that read it, once all flows into it are analysed."""
+    name = planned.flow.target
+    output = graph.definitions.outputs[name]
+    if not isinstance(output, StreamingTable | MaterializedView) or name in graph.tables:
+        return
+    if any(flow.target == name for flow in waiting.values()):
+        return
+    columns: dict[str, StructField] = {}
+    for one in graph.flows:
+        if one.flow.target != name:
+            continue
+        for column in one.frame.schema.fields:
+            before = columns.setdefault(column.name.lower(), column)
+            if before.dataType != column.dataType:
+                raise PipelineError(
+                    f"flows into '{name}' have the column '{column.name}' once as "
+                    f"{before.dataType.simpleString()} and once as "
+                    f"{column.dataType.simpleString()}; cast one of them",
+                    one.flow.source_code_location,
+                )
+    _add_table(graph, catalog, name, output, StructType(list(columns.values())))
+
+
+def _add_table(
+    graph: Graph,
+    catalog: Catalog,
+    name: str,
+    output: StreamingTable | MaterializedView,
+    schema: StructType,
+) -> None:
+    graph.tables[name] = PlannedTable(output, schema)
+    catalog.show(name, schema)
+
+
+def _declared(output: StreamingTable | MaterializedView) -> StructType:
+    told = output.schema
+    found = StructType.fromDDL(told) if isinstance(told, str) else told
+    if not isinstance(found, StructType):
+        raise PipelineError(
+            f"the schema of '{output.name}' has no columns", output.source_code_location
+        )
+    return found
+
+
+def _may_come(
+    missing: str, definitions: Definitions, graph: Graph, waiting: Mapping[str, AnyFlow]
+) -> bool:
+    return missing in definitions.outputs and any(
+        flow.target == missing for flow in waiting.values()
+    )
+
+
+def _missing_name(error: AnalysisException) -> str | None:
+    """Return the table that Spark did not find, without its database; None: it misses none."""
+    if error.getCondition() != _MISSING:
+        return None
+    found = (error.getMessageParameters() or {}).get("relationName", "")
+    return found.replace("`", "").split(".")[-1]
+
+
+def _refused(
+    error: AnalysisException, flow: AnyFlow, folder: Path, catalog: Catalog, missing: str | None
+) -> PipelineError:
+    told = raised_in(error, folder, _place(flow))
+    if missing is None:
+        return told
+    meant = nearest(missing, sorted(catalog.names()))
+    hint = f"; did you mean '{meant}'?" if meant else ""
+    place = str(told).partition(": ")[0]
+    return PipelineError(
+        f"there is no table '{missing}', in the lake or in this pipeline{hint}", place
+    )
+
+
+def _place(flow: AnyFlow) -> str:
+    at = flow.source_code_location
+    return f"{at.filename}:{at.line_number}" if at.line_number else at.filename

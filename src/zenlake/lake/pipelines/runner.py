@@ -1,0 +1,374 @@
+"""A pipeline at work: its flows as streaming queries of Spark, its materialized views computed anew when
+their inputs have changed.
+
+    runner = PipelineRunner(project, tables, state, complain)
+    runner.load()                  # raises PipelineError; nothing was started or written
+    runner.run_once()              # everything that is there, then back
+    runner.start(); runner.look(now); runner.close()     # or for as long as a lake runs
+
+A streaming table begins with all rows that its inputs have and goes on with those that come, each row once:
+Spark's checkpoint says how far a flow has read, the log of the table which batches it has. A flow that
+fails stops alone, and is tried again after a while.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import linecache
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, final
+
+from pyspark.errors import PySparkException
+from pyspark.pipelines.flow import AutoCdcFlow
+from pyspark.pipelines.output import MaterializedView, Sink, TemporaryView
+
+from zenlake.clock.backoff import Backoff
+from zenlake.errors import LocalError
+from zenlake.lake.pipelines.definitions import AnyFlow, Definitions, PipelineError
+from zenlake.lake.pipelines.flow_query import FlowQuery, started
+from zenlake.lake.pipelines.graph import Graph, PlannedFlow, analyse
+from zenlake.lake.pipelines.project import Project, load, raised_in
+from zenlake.lake.pipelines.state import PipelineState
+from zenlake.lake.pipelines.tables import PipelineTables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["PipelineRunner", "RunReport"]
+
+RETRY: Final = Backoff(2.0, 300.0)
+"""Seconds until a flow that failed is tried again."""
+REFRESH_SECONDS: Final = 5.0
+"""Seconds between two computations of a materialized view at least, if its table does not say."""
+REFRESH_SHARE: Final = 4.0
+"""A materialized view waits this many times as long as it took to compute."""
+REFRESH_PROPERTY: Final = "zenlake.refresh"
+
+
+@dataclass(slots=True)
+class RunReport:
+    """What one run did."""
+
+    #: Rows that each flow read.
+    rows: dict[str, int]
+    #: Why flows and views failed, by name.
+    failed: dict[str, str]
+    #: Materialized views that were computed.
+    computed: list[str]
+    #: Materialized views whose inputs had not changed.
+    unchanged: list[str]
+
+
+@final
+@dataclass(slots=True)
+class _Element:
+    """A flow or a materialized view while its pipeline runs."""
+
+    planned: PlannedFlow
+    query: FlowQuery | None = None
+    why: str = ""
+    #: Seconds until the next try; 0: it has not failed.
+    pause: float = 0.0
+    #: By a steady clock: when it is tried again, or computed again.
+    due: float = 0.0
+    batches: int = 0
+    rows: int = 0
+    progress: dict[str, Any] | None = None
+
+
+@final
+class PipelineRunner:
+    """Runs one pipeline on a Spark."""
+
+    def __init__(
+        self,
+        project: Project,
+        tables: PipelineTables,
+        state: PipelineState,
+        complain: Callable[[str], None],
+    ) -> None:
+        """`tables`: those of the lake, by the names that the pipeline's files use."""
+        self.project = project
+        self._tables = tables
+        self._state = state
+        self._complain = complain
+        self._spark: SparkSession = tables.spark
+        self._elements: dict[str, _Element] = {}
+        self._definitions = Definitions()
+        self.graph = Graph(self._definitions)
+        self.notes: list[str] = []
+        """What a changed definition means, a sentence each."""
+
+    # --- before it runs ---------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read the files and analyse every flow; raises `PipelineError` and changes nothing."""
+        for name, value in self.project.configuration.items():
+            with _told(f"configuration: {name}"):
+                self._spark.conf.set(name, value)
+        self._definitions = load(self.project, self._spark)
+        self._analyse()
+
+    def _analyse(self) -> None:
+        self._tables.refresh()
+        self.graph = analyse(self._definitions, self._spark, self._tables, self.project.folder)
+        self._tables.demand_free(self.graph, self.project.name)
+
+    def _prepare(self, full: Sequence[str] = ()) -> None:
+        """Make tables that are not there, and begin the full refreshes that are asked for."""
+        for name in self._named(full):
+            self._state.begin_refresh(name)
+        self._elements = {}
+        self.notes = []
+        for planned in self.graph.flows:
+            target = self.graph.definitions.outputs[planned.flow.target]
+            if isinstance(target, TemporaryView):
+                continue
+            name = planned.flow.name
+            before, word = self._state.element(name), definition_of(planned.flow)
+            if before.definition not in ("", word) and not isinstance(target, MaterializedView):
+                self.notes.append(
+                    f"the definition of '{name}' has changed: rows that are in '{target.name}' "
+                    "stay as they were computed, rows that come are computed as it says now; "
+                    f"`zenlake pipeline run --full-refresh {name}` computes all of them again"
+                )
+            if before.definition != word:
+                self._state.put(name, replace(before, definition=word, inputs={}))
+            self._elements[name] = _Element(planned)
+        for name, table in self.graph.tables.items():
+            self._tables.make(name, table, self.project.name)
+        for name, element in self._elements.items():
+            if self._state.element(name).is_emptying:
+                if not isinstance(self._target(element), Sink):
+                    self._tables.empty(element.planned.flow.target)
+                self._state.end_refresh(name)
+
+    def _named(self, full: Sequence[str]) -> set[str]:
+        """Return the flows and views of tables that are computed again."""
+        named: set[str] = set()
+        for name in full:
+            flows = {
+                one.name for one in self.graph.definitions.flows.values() if one.target == name
+            }
+            if not flows:
+                names = ", ".join(sorted(self.graph.tables)) or "none"
+                raise LocalError(f"this pipeline has no table '{name}'; it has {names}")
+            named |= flows
+        return named
+
+    # --- one run ----------------------------------------------------------------------------------
+
+    def run_once(self, full: Sequence[str] = ()) -> RunReport:
+        """Process all rows that are there, each flow after those that it reads.
+
+        `full`: names of tables that are emptied and computed from all rows again. A flow that fails
+        keeps those from running that read its table.
+        """
+        self._prepare(full)
+        report = RunReport({}, {}, [], [])
+        stale: set[str] = set()
+        for name, element in self._elements.items():
+            flow = element.planned.flow
+            if element.planned.inputs & stale:
+                report.failed[name] = "a table that it reads was not computed"
+                stale.add(flow.target)
+                continue
+            try:
+                if isinstance(self._target(element), MaterializedView):
+                    was_computed = self._compute(name, element)
+                    (report.computed if was_computed else report.unchanged).append(name)
+                else:
+                    query = self._start(name, element, once=True)
+                    query.wait()
+                    report.rows[name] = query.rows
+            except Exception as error:
+                report.failed[name] = self._reason(error, flow)
+                stale.add(flow.target)
+        return report
+
+    # --- for as long as the lake runs -------------------------------------------------------------
+
+    def start(self, full: Sequence[str] = ()) -> None:
+        """Start every flow; `look` goes on with what takes time or fails."""
+        self._prepare(full)
+
+    def look(self, now: float) -> None:
+        """Start what is due, and see to what has ended; `now`: by a steady clock."""
+        if self._tables.have_moved(self.graph):
+            self._adopt_columns()
+        for name, element in self._elements.items():
+            query = element.query
+            if query is not None:
+                query.look()
+                element.rows, element.batches = query.rows, query.batches
+                element.progress = query.progress
+                if query.is_active:
+                    if query.batches and element.pause:
+                        element.pause, element.why = 0.0, ""
+                    continue
+                element.query = None
+                self._failed(name, element, query.failure() or LocalError("it has ended"), now)
+            if now >= element.due:
+                self._begin(name, element, now)
+
+    def _begin(self, name: str, element: _Element, now: float) -> None:
+        try:
+            if isinstance(self._target(element), MaterializedView):
+                began = time.monotonic()
+                self._compute(name, element)
+                took = time.monotonic() - began
+                element.due = now + took + max(self._refresh_seconds(element), took * REFRESH_SHARE)
+                element.why, element.pause = "", 0.0
+            else:
+                element.query = self._start(name, element, once=False)
+        except Exception as error:
+            self._failed(name, element, error, now)
+
+    def _failed(self, name: str, element: _Element, error: BaseException, now: float) -> None:
+        element.pause = RETRY.after(element.pause)
+        element.due = now + element.pause
+        reason = self._reason(error, element.planned.flow)
+        if reason != element.why:
+            self._complain(f"the flow '{name}' failed and is tried again: {reason}")
+        element.why = reason
+
+    def _adopt_columns(self) -> None:
+        """Analyse again with the columns that tables have now, and start the flows again."""
+        self.close()
+        self._analyse()
+        before = self._elements
+        self._prepare()
+        for name, element in self._elements.items():
+            if name in before:
+                element.batches, element.rows = before[name].batches, before[name].rows
+
+    def close(self) -> None:
+        """Stop every flow; they go on from there."""
+        for element in self._elements.values():
+            query, element.query = element.query, None
+            if query is not None:
+                query.stop()
+
+    # --- what is said of it -----------------------------------------------------------------------
+
+    def stopped(self) -> dict[str, str]:
+        """Return why flows do not go on, by name."""
+        return {
+            name: f"the flow '{name}' of the pipeline '{self.project.name}' is stopped: {one.why}"
+            for name, one in tuple(self._elements.items())
+            if one.why
+        }
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return what can be said of each flow and materialized view."""
+        return [
+            {
+                "name": name,
+                "target": one.planned.flow.target,
+                "kind": type(self._target(one)).__name__,
+                "inputs": sorted(one.planned.inputs),
+                "state": "stopped"
+                if one.why
+                else "running"
+                if one.query or one.batches
+                else "waiting",
+                "why": one.why,
+                "batches": one.batches,
+                "rows": one.rows,
+                "progress": one.progress or {},
+            }
+            for name, one in tuple(self._elements.items())
+        ]
+
+    # --- one flow ---------------------------------------------------------------------------------
+
+    def _start(self, name: str, element: _Element, *, once: bool) -> FlowQuery:
+        flow = element.planned.flow
+        state = self._state.element(name)
+        with self._settings(flow):
+            return started(
+                element.planned,
+                self._target(element),
+                name=f"{self.project.name}.{name}",
+                path=self._tables.path(flow.target),
+                application=state.application,
+                checkpoint=self._state.checkpoint(name),
+                once=once,
+            )
+
+    def _compute(self, name: str, element: _Element) -> bool:
+        """Compute a materialized view; False if its inputs have not changed since."""
+        state = self._state.element(name)
+        versions = self._tables.versions(element.planned.inputs)
+        # Without a table that it reads, such as a file, nobody can tell.
+        if versions and state.inputs == versions:
+            return False
+        flow = element.planned.flow
+        with self._settings(flow):
+            self._tables.overwrite(flow.target, element.planned.frame)
+        element.batches += 1
+        self._state.put(name, replace(state, inputs=versions, refreshed=time.time()))
+        return True
+
+    def _refresh_seconds(self, element: _Element) -> float:
+        from zenlake.lake.model.config import seconds_of
+
+        output = self._target(element)
+        told = (
+            output.table_properties.get(REFRESH_PROPERTY)
+            if isinstance(output, MaterializedView)
+            else None
+        )
+        return REFRESH_SECONDS if told is None else seconds_of(told, REFRESH_PROPERTY)
+
+    def _target(self, element: _Element) -> Any:
+        return self.graph.definitions.outputs[element.planned.flow.target]
+
+    @contextmanager
+    def _settings(self, flow: AnyFlow) -> Iterator[None]:
+        """Have the settings of a flow in the session while it is started."""
+        before = {name: self._spark.conf.get(name, None) for name in flow.spark_conf}
+        try:
+            for name, value in flow.spark_conf.items():
+                self._spark.conf.set(name, value)
+            yield
+        finally:
+            for name, old in before.items():
+                if old is None:
+                    self._spark.conf.unset(name)
+                else:
+                    self._spark.conf.set(name, old)
+
+    def _reason(self, error: BaseException, flow: AnyFlow) -> str:
+        at = flow.source_code_location
+        if isinstance(error, PipelineError):
+            return str(error)
+        return str(raised_in(error, self.project.folder, f"{at.filename}:{at.line_number}"))
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        raise PipelineError(str(error).partition("\n")[0], what) from error
+
+
+def definition_of(flow: AnyFlow) -> str:
+    """Return a word for the text that defines a flow; it changes when somebody edits that text."""
+    if isinstance(flow, AutoCdcFlow):
+        text = repr(replace(flow, source_code_location=None))  # type: ignore[arg-type]
+    else:
+        function: Any = inspect.unwrap(flow.func)
+        if hasattr(function, "__code__"):
+            linecache.checkcache(function.__code__.co_filename)
+            with suppress(OSError):
+                text = inspect.getsource(function)
+        else:  # a statement of SQL: its plan
+            text = re.sub(r"#\d+L?", "", function.args[1].toString())
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
