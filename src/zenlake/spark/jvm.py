@@ -23,6 +23,7 @@ __all__ = [
     "analysed_plan",
     "arrow_stream",
     "copy_view",
+    "current",
     "finish_planning",
     "forget_gateway",
     "frame_of_plan",
@@ -178,6 +179,22 @@ def relation_names(frame: DataFrame) -> set[str]:
                 if identifier.isDefined():
                     names.add(str(identifier.get().name()))
     return names
+
+
+@contextmanager
+def current(session: SparkSession) -> Iterator[None]:
+    """Make a session the active one of this thread, and the one that `SparkSession.active()` gives.
+
+    pyspark keeps the latter once for all threads: let only code of users run under it.
+    """
+    sessions: Any = type(session)
+    before = sessions._activeSession
+    with active(session):
+        sessions._activeSession = session
+        try:
+            yield
+        finally:
+            sessions._activeSession = before
 
 
 @contextmanager

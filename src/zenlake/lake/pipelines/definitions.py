@@ -46,38 +46,42 @@ class PipelineError(LocalError):
 class Definitions(GraphElementRegistry):
     """Everything that one pipeline defines, in the order in which its files say it."""
 
-    def __init__(self) -> None:
-        """Nothing yet."""
+    def __init__(self, folder: Path) -> None:
+        """Nothing yet; messages name files as they are called in this folder."""
+        self._folder = folder
         self.outputs: dict[str, Output] = {}
         self.flows: dict[str, AnyFlow] = {}
         self.sql_files: list[tuple[str, Path]] = []
 
     def register_output(self, output: Output) -> None:
         """Take a table, a view or a sink."""
-        name = plain_name(output.name, output.source_code_location)
+        at = self._inside(output.source_code_location)
+        name = plain_name(output.name, at)
         if name in self.outputs:
             raise PipelineError(
                 f"'{name}' is defined twice, first in {_place(self.outputs[name].source_code_location)}; "
                 "give one of them another name",
-                output.source_code_location,
+                at,
             )
         if name in FIXED:
             raise PipelineError(
                 f"'{name}' is a table that the lake fills itself; choose another name",
-                output.source_code_location,
+                at,
             )
-        self._demand_room(output.source_code_location)
-        self.outputs[name] = replace(output, name=name)
+        self._demand_room(at)
+        self.outputs[name] = replace(output, name=name, source_code_location=at)
 
     def register_flow(self, flow: Flow) -> None:
         """Take what fills a table or a sink, or defines a view."""
-        at = flow.source_code_location
-        self._add(replace(flow, name=plain_name(flow.name, at), target=plain_name(flow.target, at)))
+        at = self._inside(flow.source_code_location)
+        names = {"name": plain_name(flow.name, at), "target": plain_name(flow.target, at)}
+        self._add(replace(flow, **names, source_code_location=at))
 
     def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
         """Take a flow that applies changes to a table."""
-        at = flow.source_code_location
-        self._add(replace(flow, name=plain_name(flow.name, at), target=plain_name(flow.target, at)))
+        at = self._inside(flow.source_code_location)
+        names = {"name": plain_name(flow.name, at), "target": plain_name(flow.target, at)}
+        self._add(replace(flow, **names, source_code_location=at))
 
     def register_sql(self, sql_text: str, file_path: Path) -> None:
         """Take a file of SQL; `sql_definitions` reads its statements."""
@@ -148,6 +152,12 @@ class Definitions(GraphElementRegistry):
             )
         self._demand_room(flow.source_code_location)
         self.flows[flow.name] = flow
+
+    def _inside(self, at: SourceCodeLocation) -> SourceCodeLocation:
+        path = Path(at.filename)
+        if path.is_absolute() and path.is_relative_to(self._folder):
+            path = path.relative_to(self._folder)
+        return SourceCodeLocation(str(path), at.line_number)
 
     def _demand_room(self, at: SourceCodeLocation) -> None:
         if len(self.outputs) + len(self.flows) >= MOST_ELEMENTS:

@@ -51,7 +51,9 @@ def started(
     if isinstance(target, Sink):
         writer = frame.writeStream.format(target.format).options(**target.options)
     else:
-        writer = frame.writeStream.format("zenlake").options(path=path, txnAppId=application)
+        writer = frame.writeStream.format("zenlake").options(
+            path=path, txnAppId=application, mergeSchema=True
+        )
     checkpoint.mkdir(parents=True, exist_ok=True, mode=0o700)
     writer = (
         writer.outputMode("append").queryName(name).option("checkpointLocation", str(checkpoint))

@@ -84,7 +84,7 @@ def analyse(definitions: Definitions, spark: SparkSession, catalog: Catalog, fol
             _add_table(graph, catalog, name, output, _declared(output))
     waiting = dict(definitions.flows)
     while waiting:
-        late: dict[str, str] = {}
+        before, late = len(waiting), dict[str, str]()
         for name, flow in tuple(waiting.items()):
             try:
                 planned = _planned(flow, definitions, spark, folder)
@@ -97,7 +97,7 @@ def analyse(definitions: Definitions, spark: SparkSession, catalog: Catalog, fol
             del waiting[name]
             graph.flows.append(planned)
             _finish_output(planned, graph, waiting, catalog)
-        if len(late) == len(waiting) and waiting:
+        if len(waiting) == before and waiting:
             name, missing = next(iter(late.items()))
             raise PipelineError(
                 f"the flows {', '.join(sorted(waiting))} wait for each other: '{name}' reads "
@@ -136,7 +136,7 @@ def _frame(flow: AnyFlow, spark: SparkSession, folder: Path) -> DataFrame:
     from pyspark.sql import DataFrame
 
     try:
-        with jvm.active(spark):
+        with jvm.current(spark):
             frame = flow.func()
     except (AnalysisException, PipelineError):
         raise

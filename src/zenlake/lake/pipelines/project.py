@@ -28,6 +28,7 @@ from zenlake.errors import LocalError
 from zenlake.lake.pipelines.definitions import Definitions, PipelineError
 from zenlake.lake.pipelines.sql_definitions import read_sql
 from zenlake.lake.query.executor import one_line
+from zenlake.spark import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,8 +145,13 @@ def load(project: Project, spark: SparkSession) -> Definitions:
     `spark`: what files see under this name. Raises `PipelineError`, with file and line, for whatever a
     file raises.
     """
-    definitions = Definitions()
-    with _imports_from(project.folder), graph_element_registration_context(definitions):
+    definitions = Definitions(project.folder)
+    # Files may ask for SparkSession.active() instead.
+    with (
+        _imports_from(project.folder),
+        jvm.current(spark),
+        graph_element_registration_context(definitions),
+    ):
         for path in project.files():
             text = _content(path).decode("utf-8", "replace")
             if path.suffix == ".sql":

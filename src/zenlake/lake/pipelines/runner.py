@@ -99,7 +99,7 @@ class PipelineRunner:
         self._complain = complain
         self._spark: SparkSession = tables.spark
         self._elements: dict[str, _Element] = {}
-        self._definitions = Definitions()
+        self._definitions = Definitions(project.folder)
         self.graph = Graph(self._definitions)
         self.notes: list[str] = []
         """What a changed definition means, a sentence each."""
@@ -116,8 +116,8 @@ class PipelineRunner:
 
     def _analyse(self) -> None:
         self._tables.refresh()
+        self._tables.demand_free(self._definitions.tables(), self.project.name)
         self.graph = analyse(self._definitions, self._spark, self._tables, self.project.folder)
-        self._tables.demand_free(self.graph, self.project.name)
 
     def _prepare(self, full: Sequence[str] = ()) -> None:
         """Make tables that are not there, and begin the full refreshes that are asked for."""

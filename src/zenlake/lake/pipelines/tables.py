@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Final, final
 from zenlake.errors import LocalError
 from zenlake.lake.pipelines.definitions import PipelineError
 from zenlake.lake.query.catalog import Catalog
+from zenlake.lake.spark_source.columns import table_columns
+from zenlake.lake.spark_source.named_tables import with_path
 from zenlake.lake.spark_source.tasks import table_schema
 from zenlake.lake.table.delta import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.pipelines.output import Output
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -75,7 +79,11 @@ class PipelineTables:
         if self._shown.get(name) == schema:
             return
         self.hide([name])
-        register_table(self.spark, self.database, name, self.path(name), schema)
+        self.spark.catalog.createTable(
+            f"`{self.database}`.`{name}`",
+            source="zenlake",
+            schema=with_path(schema, self.path(name)),
+        )
         self._shown[name] = schema
 
     def names(self) -> set[str]:
@@ -102,29 +110,30 @@ class PipelineTables:
         found = {name: self._catalog.table(name) for name in sorted(names)}
         return {name: table.version for name, table in found.items() if table is not None}
 
-    def demand_free(self, graph: Graph, pipeline: str) -> None:
-        """Raise `PipelineError` if a table of a graph is there, and filled by somebody else."""
-        for name, planned in graph.tables.items():
+    def demand_free(self, outputs: Mapping[str, Output], pipeline: str) -> None:
+        """Raise `PipelineError` if a table of a pipeline is there, and filled by another program."""
+        for name, output in outputs.items():
             table = self._catalog.table(name)
             owner = None if table is None else table.properties.get(OWNER_PROPERTY, "")
             if owner not in (None, pipeline):
                 filled = f"the pipeline '{owner}'" if owner else "the lake or another program"
                 raise PipelineError(
                     f"there is a table '{name}' already, which {filled} fills; choose another name",
-                    planned.output.source_code_location,
+                    output.source_code_location,
                 )
 
     def make(self, name: str, planned: PlannedTable, pipeline: str) -> None:
         """Make a table of a pipeline if it is not there, and give it the columns that it lacks."""
         output = planned.output
-        make_table(
+        table = Table.create(
             self.place,
             name,
-            planned.schema,
-            partitions=tuple(output.partition_cols or ()),
-            described=output.comment or "",
-            properties={**output.table_properties, OWNER_PROPERTY: pipeline},
+            table_columns(planned.schema),
+            tuple(output.partition_cols or ()),
+            output.comment or "",
+            by_programs=True,
         )
+        table.set_properties({**output.table_properties, OWNER_PROPERTY: pipeline})
 
     def empty(self, name: str) -> None:
         """Remove all rows of a table in one version."""
@@ -135,7 +144,8 @@ class PipelineTables:
 
     def overwrite(self, name: str, frame: DataFrame) -> None:
         """Put the rows of a frame in the place of those of a table, in one version."""
-        frame.write.format("zenlake").mode("overwrite").save(self.path(name))
+        writer = frame.write.format("zenlake").option("mergeSchema", True).mode("overwrite")
+        writer.save(self.path(name))
 
     def _demanded(self, name: str) -> Table:
         table = self._catalog.private(name)

@@ -219,11 +219,15 @@ class Table:
         """Let the log keep old versions for so long."""
         self._tell(_remembering(seconds))
 
-    def _tell(self, properties: Mapping[str, str]) -> None:
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set properties of the table: those of Delta, and others that only their writers know."""
+        self._tell(properties, known=False)
+
+    def _tell(self, properties: Mapping[str, str], *, known: bool = True) -> None:
         self.demand_understood()
         if properties.items() - self._table.metadata().configuration.items():
             try:
-                self._table.alter.set_table_properties(dict(properties))
+                self._table.alter.set_table_properties(dict(properties), known)
             except CommitFailedError as error:
                 raise CommitConflict(f"table '{self.name}': {error}") from error
             self.refresh()
