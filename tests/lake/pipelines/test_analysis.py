@@ -31,7 +31,8 @@ def test_flows_are_analysed_after_those_that_they_read_in_whatever_file_they_are
         a_py="""
             @dp.materialized_view
             def by_id():
-                return spark.read.table("every_low").groupBy("id").agg(f.max("percent").alias("most"))
+                low = spark.read.table("every_low")
+                return low.groupBy("id").agg(f.max("percent").alias("most"))
 
             dp.create_streaming_table("every_low", partition_cols=["id"])
 
@@ -52,7 +53,8 @@ def test_flows_are_analysed_after_those_that_they_read_in_whatever_file_they_are
         """,
         c_sql="""
             CREATE TEMPORARY VIEW high AS SELECT id, percent FROM STREAM battery WHERE percent > 15;
-            CREATE FLOW from_sql AS INSERT INTO every_low BY NAME SELECT id, percent FROM STREAM high;
+            CREATE FLOW from_sql AS INSERT INTO every_low BY NAME
+            SELECT id, percent FROM STREAM high;
             CREATE MATERIALIZED VIEW newest TBLPROPERTIES ('zenlake.publish' = 'fleet/${id}')
             AS SELECT id, max(time) AS time FROM battery GROUP BY id
         """,

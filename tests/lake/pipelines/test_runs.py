@@ -110,7 +110,9 @@ def test_a_flow_that_fails_holds_up_those_that_read_its_table_and_no_others(
     @dp.table
     def broken():
         return spark.readStream.table("battery").select(
-            f.when(f.col("id") == 2, f.raise_error(f.lit("robot 2 is no robot")).cast("string")).alias("x")
+            f.when(
+                f.col("id") == 2, f.raise_error(f.lit("robot 2 is no robot")).cast("string")
+            ).alias("x")
         )
 
     @dp.materialized_view
@@ -193,9 +195,9 @@ def test_a_running_lake_takes_new_files_and_keeps_the_last_good_ones(
             "the view of the mended files",
         )
         assert again.problems() == ()
-        with pytest.raises(LocalError, match="is run by another program"):
-            with PipelineState(lake / ".pipelines" / "mine").locked():
-                raise AssertionError
+        state = PipelineState(lake / ".pipelines" / "mine")
+        with pytest.raises(LocalError, match="is run by another program"), state.locked():
+            raise AssertionError
     finally:
         again.close()
 

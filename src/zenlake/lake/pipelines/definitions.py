@@ -5,13 +5,14 @@
         …                                      # import the files
     definitions.demand_complete()
 
-`pyspark.pipelines` hands each definition to the registry of the context that it is called in. This is
-such a registry, as Spark's own is, so the files are the same.
+`pyspark.pipelines` hands each definition to the registry of the context that it is called in. This
+is such a registry, as Spark's own is, so the files are the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -42,7 +43,6 @@ class PipelineError(LocalError):
 
 
 @final
-@dataclass
 class Definitions(GraphElementRegistry):
     """Everything that one pipeline defines, in the order in which its files say it."""
 
@@ -57,11 +57,11 @@ class Definitions(GraphElementRegistry):
         """Take a table, a view or a sink."""
         at = self._inside(output.source_code_location)
         name = plain_name(output.name, at)
-        if name in self.outputs:
+        before = self.outputs.get(name)
+        if before is not None:
+            first = _place(before.source_code_location)
             raise PipelineError(
-                f"'{name}' is defined twice, first in {_place(self.outputs[name].source_code_location)}; "
-                "give one of them another name",
-                at,
+                f"'{name}' is defined twice, first in {first}; give one of them another name", at
             )
         if name in FIXED:
             raise PipelineError(
@@ -74,14 +74,14 @@ class Definitions(GraphElementRegistry):
     def register_flow(self, flow: Flow) -> None:
         """Take what fills a table or a sink, or defines a view."""
         at = self._inside(flow.source_code_location)
-        names = {"name": plain_name(flow.name, at), "target": plain_name(flow.target, at)}
-        self._add(replace(flow, **names, source_code_location=at))
+        name, target = plain_name(flow.name, at), plain_name(flow.target, at)
+        self._add(name, replace(flow, name=name, target=target, source_code_location=at))
 
     def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
         """Take a flow that applies changes to a table."""
         at = self._inside(flow.source_code_location)
-        names = {"name": plain_name(flow.name, at), "target": plain_name(flow.target, at)}
-        self._add(replace(flow, **names, source_code_location=at))
+        name, target = plain_name(flow.name, at), plain_name(flow.target, at)
+        self._add(name, replace(flow, name=name, target=target, source_code_location=at))
 
     def register_sql(self, sql_text: str, file_path: Path) -> None:
         """Take a file of SQL; `sql_definitions` reads its statements."""
@@ -91,7 +91,7 @@ class Definitions(GraphElementRegistry):
         """Return the flows into a table or a sink, or the one that defines a view."""
         return [flow for flow in self.flows.values() if flow.target == name]
 
-    def tables(self) -> dict[str, StreamingTable | MaterializedView]:
+    def tables(self) -> Mapping[str, StreamingTable | MaterializedView]:
         """Return the outputs that are tables of the lake."""
         return {
             name: output
@@ -142,16 +142,16 @@ class Definitions(GraphElementRegistry):
                     output.source_code_location,
                 )
 
-    def _add(self, flow: AnyFlow) -> None:
-        before = self.flows.get(flow.name)
+    def _add(self, name: str, flow: AnyFlow) -> None:
+        before = self.flows.get(name)
         if before is not None:
             raise PipelineError(
-                f"there are two flows '{flow.name}', the first in "
+                f"there are two flows '{name}', the first in "
                 f"{_place(before.source_code_location)}; give one of them another name",
                 flow.source_code_location,
             )
         self._demand_room(flow.source_code_location)
-        self.flows[flow.name] = flow
+        self.flows[name] = flow
 
     def _inside(self, at: SourceCodeLocation) -> SourceCodeLocation:
         path = Path(at.filename)

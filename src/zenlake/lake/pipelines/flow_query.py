@@ -18,7 +18,7 @@ from zenlake.errors import LocalError
 
 if TYPE_CHECKING:
     from pyspark.pipelines.output import Output
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from zenlake.lake.pipelines.graph import PlannedFlow
 
@@ -43,8 +43,8 @@ def started(
 ) -> FlowQuery:
     """Start a flow, or go on where it was.
 
-    `path`: the folder of the table that it writes to; `application`: what its batches are called in the
-    log of that table; `once`: stop after the rows that are there now.
+    `path`: the folder of the table that it writes to; `application`: what its batches are called
+    in the log of that table; `once`: stop after the rows that are there now.
     """
     frame = planned.frame
     frame.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)

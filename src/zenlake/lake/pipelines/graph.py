@@ -1,8 +1,9 @@
 """The order of a pipeline: its flows analysed one after the other, each after those that it reads.
 
-A function of a user's may read by name what another one defines, in any file and in any order. So each is
-called until Spark finds every name: one that reads a table or view which is not analysed yet is called again
-after it. What the tables of the pipeline were before is not seen meanwhile.
+A function of a user's may read by name what another one defines, in any file and in any order. So
+each is called until Spark finds every name: a function that reads a table or view which is not
+analysed yet is called again later. What the tables of the pipeline were before is not seen
+meanwhile.
 """
 
 from __future__ import annotations

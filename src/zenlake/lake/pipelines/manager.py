@@ -3,9 +3,10 @@
     pipelines = Pipelines(place, spark, folder, complain)
     service.on_status(pipelines.problems, stopped=pipelines.stopped)
 
-The files are looked at every second. New ones are analysed beside the flows that run, and replace them if Spark
-understands all of them; else the flows go on as they were, and the status says what is wrong, with the file and
-the line. So a lake that starts with files that are wrong runs the last ones that were right.
+The files are looked at every second. New ones are analysed beside the flows that run, and replace
+them if Spark understands all of them; else the flows go on as they were, and the status says what
+is wrong, with the file and the line. A lake that starts with files that are wrong runs the last
+ones that were right.
 """
 
 from __future__ import annotations
@@ -160,7 +161,9 @@ class Pipelines:
             self._problem = ""
 
     def _replace(self, project: Project, good: Project | None = None) -> None:
-        """Run these files in the place of those that run; raises, and changes nothing, if it cannot."""
+        """Run these files in the place of those that run. Raises, and changes nothing, if one of
+        them is wrong; `good`: a copy of older files, which runs in their place.
+        """
         state = PipelineState(pipelines_folder(self._place.uri) / project.name)
         runner = PipelineRunner(good or project, self._tables(), state, self._complain)
         runner.load()

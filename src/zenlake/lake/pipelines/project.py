@@ -5,8 +5,8 @@
         energy.py
         low.sql
 
-Without that file every `.py` and `.sql` below the folder belongs to the pipeline, and its name is that of the
-folder.
+Without that file every `.py` and `.sql` below the folder belongs to the pipeline, and its name is
+that of the folder.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def _project_name(name: str, at: str) -> str:
 def load(project: Project, spark: SparkSession) -> Definitions:
     """Import the files of a pipeline; returns what they define.
 
-    `spark`: what files see under this name. Raises `PipelineError`, with file and line, for whatever a
-    file raises.
+    `spark`: what files see under this name. Raises `PipelineError`, with file and line, for
+    whatever a file raises.
     """
     definitions = Definitions(project.folder)
     # Files may ask for SparkSession.active() instead.

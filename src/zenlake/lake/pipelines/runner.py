@@ -1,14 +1,14 @@
-"""A pipeline at work: its flows as streaming queries of Spark, its materialized views computed anew when
-their inputs have changed.
+"""A pipeline at work: its flows as streaming queries of Spark, its views computed again when due.
 
     runner = PipelineRunner(project, tables, state, complain)
     runner.load()                  # raises PipelineError; nothing was started or written
     runner.run_once()              # everything that is there, then back
     runner.start(); runner.look(now); runner.close()     # or for as long as a lake runs
 
-A streaming table begins with all rows that its inputs have and goes on with those that come, each row once:
-Spark's checkpoint says how far a flow has read, the log of the table which batches it has. A flow that
-fails stops alone, and is tried again after a while.
+A streaming table begins with all rows that its inputs have and goes on with those that come, each
+row once: Spark's checkpoint says how far a flow has read, the log of its table which batches it has. A
+materialized view is computed again when its inputs have changed. A flow that fails stops alone,
+and is tried again after a while.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class PipelineRunner:
             target = self.graph.definitions.outputs[planned.flow.target]
             if isinstance(target, TemporaryView):
                 continue
-            name = planned.flow.name
+            name = str(planned.flow.name)
             before, word = self._state.element(name), definition_of(planned.flow)
             if before.definition not in ("", word) and not isinstance(target, MaterializedView):
                 self.notes.append(
@@ -152,9 +152,8 @@ class PipelineRunner:
         """Return the flows and views of tables that are computed again."""
         named: set[str] = set()
         for name in full:
-            flows = {
-                one.name for one in self.graph.definitions.flows.values() if one.target == name
-            }
+            every = self.graph.definitions.flows.items()
+            flows = {flow_name for flow_name, flow in every if flow.target == name}
             if not flows:
                 names = ", ".join(sorted(self.graph.tables)) or "none"
                 raise LocalError(f"this pipeline has no table '{name}'; it has {names}")

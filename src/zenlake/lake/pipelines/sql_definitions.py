@@ -6,7 +6,8 @@
     CREATE STREAMING TABLE all_low;
     CREATE FLOW night AS INSERT INTO all_low BY NAME SELECT … FROM STREAM …
 
-Each statement becomes the output and the flow that `pyspark.pipelines` makes of a decorated function.
+Each statement becomes the output and the flow that `pyspark.pipelines` makes of a decorated
+function.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     .pipelines/NAME/checkpoints/FLOW/2/        Spark's checkpoint of the flow's third generation
     .pipelines/NAME/good/                      the files that were analysed without an error last
 
-A full refresh begins a new generation of a flow: another checkpoint, and another application in the log of
-its table, so nothing of the generation before can come in later. The table is emptied in between; what was
-begun is noted first and ended at the next start.
+A full refresh begins a new generation of a flow: another checkpoint, and another application in the
+log of its table, so nothing of the generation before can come in later. The table is emptied in
+between; what was begun is noted first and ended at the next start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The tables of a lake by the names that a pipeline's files use, and those that a pipeline makes.
 
-Spark's catalog has every table of the lake in one database, which is the current one of the pipeline's
-session: `spark.table("battery")`, `spark.readStream.table("battery")`, `… FROM STREAM battery`.
+Spark's catalog has every table of the lake in one database, which is the current one of the
+pipeline's session: `spark.table("battery")`, `spark.readStream.table("battery")`,
+`… FROM STREAM battery`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,14 @@ from zenlake.errors import LocalError
 from zenlake.lake.pipelines.definitions import PipelineError
 from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.spark_source.columns import table_columns
-from zenlake.lake.spark_source.named_tables import with_path
-from zenlake.lake.spark_source.tasks import table_schema
+from zenlake.lake.spark_source.named_tables import name_table
+from zenlake.lake.spark_source.tasks import spark_columns
 from zenlake.lake.table.delta import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.pipelines.output import Output
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -66,7 +66,7 @@ class PipelineTables:
         tables, _ = self._catalog.tables()
         self.hide(self._shown.keys() - tables.keys())
         for name, table in tables.items():
-            self.show(name, table_schema(table, ()))
+            self.show(name, spark_columns(table.schema))
 
     def hide(self, names: Iterable[str]) -> None:
         """Let Spark know no tables of these names; the tables stay."""
@@ -79,11 +79,7 @@ class PipelineTables:
         if self._shown.get(name) == schema:
             return
         self.hide([name])
-        self.spark.catalog.createTable(
-            f"`{self.database}`.`{name}`",
-            source="zenlake",
-            schema=with_path(schema, self.path(name)),
-        )
+        name_table(self.spark, self.database, name, self.path(name), schema)
         self._shown[name] = schema
 
     def names(self) -> set[str]:
@@ -95,7 +91,7 @@ class PipelineTables:
         inputs = {name for one in graph.flows for name in one.inputs} - graph.tables.keys()
         for name in inputs & self._shown.keys():
             table = self._catalog.table(name)
-            if table is not None and table_schema(table, ()) != self._shown[name]:
+            if table is not None and spark_columns(table.schema) != self._shown[name]:
                 return True
         return False
 
@@ -111,9 +107,9 @@ class PipelineTables:
         return {name: table.version for name, table in found.items() if table is not None}
 
     def demand_free(self, outputs: Mapping[str, Output], pipeline: str) -> None:
-        """Raise `PipelineError` if a table of a pipeline is there, and filled by another program."""
+        """Raise `PipelineError` if another program fills a table that a pipeline defines."""
         for name, output in outputs.items():
-            table = self._catalog.table(name)
+            table = Table.open(self.place, name)
             owner = None if table is None else table.properties.get(OWNER_PROPERTY, "")
             if owner not in (None, pipeline):
                 filled = f"the pipeline '{owner}'" if owner else "the lake or another program"
@@ -148,7 +144,7 @@ class PipelineTables:
         writer.save(self.path(name))
 
     def _demanded(self, name: str) -> Table:
-        table = self._catalog.private(name)
+        table = Table.open(self.place, name)
         if table is None:
             raise LocalError(f"there is no table '{name}' in {self.place.uri} any more")
         return table

@@ -23,7 +23,7 @@ from zenlake.lake.table.location import LakeLocation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["register_tables"]
+__all__ = ["name_table", "register_tables"]
 
 _NAME: Final = re.compile(r"\w+")
 
@@ -50,7 +50,7 @@ def register_tables(spark: SparkSession, lake: str, database: str = "lake") -> l
     spark.sql(f"CREATE DATABASE IF NOT EXISTS `{database}`")
     known = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN `{database}`").collect()}
     for name in sorted(known | wanted.keys()):
-        full, source = f"`{database}`.`{name}`", f"zenlake.{database}.{name}"
+        full = f"`{database}`.`{name}`"
         if name in known:
             there = _source_of(spark, full)
             if not there.startswith("zenlake."):
@@ -62,14 +62,37 @@ def register_tables(spark: SparkSession, lake: str, database: str = "lake") -> l
                 )
         # The class is the session's: another program may have made the table in a catalog.
         if name in wanted:
-            spark.dataSource.register(_source(source, (place / name).uri))
+            _register(spark, database, name, (place / name).uri)
         if name in known:
             if name in wanted and spark.table(full).schema == wanted[name]:
                 continue
             spark.sql(f"DROP TABLE {full}")
         if name in wanted:
-            spark.catalog.createTable(full, source=source, schema=wanted[name])
+            name_table(spark, database, name, (place / name).uri, wanted[name])
     return sorted(wanted)
+
+
+def name_table(
+    spark: SparkSession, database: str, name: str, path: str, schema: StructType
+) -> None:
+    """Let a session know one table, whether it is there yet or not; the name must be free.
+
+    Args:
+        spark: The session.
+        database: A database of the session.
+        name: The name that the table gets there.
+        path: The folder of the table, or its address.
+        schema: The columns of the table.
+    """
+    source = _register(spark, database, name, path)
+    spark.catalog.createTable(f"`{database}`.`{name}`", source=source, schema=schema)
+
+
+def _register(spark: SparkSession, database: str, name: str, path: str) -> str:
+    """Register the data source of one table in a session; return the name of the source."""
+    source = f"zenlake.{database}.{name}"
+    spark.dataSource.register(_source(source, path))
+    return source
 
 
 def _source(name: str, path: str) -> type[LakeTableSource]:

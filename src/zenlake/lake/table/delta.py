@@ -265,6 +265,11 @@ class Table:
         return self._table.metadata().configuration.get(WRITER) == PROGRAMS
 
     @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the table."""
+        return dict(self._table.metadata().configuration)
+
+    @property
     def described(self) -> str:
         """The description that the table was made with."""
         return str(self._table.metadata().description or "")
