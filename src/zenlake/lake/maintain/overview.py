@@ -57,7 +57,8 @@ def _table_status(
     """Facts about a table; of a journal it lacks only rows that it wants."""
     totals = table.totals()
     behind, at = 0, {}
-    if table.name not in MADE_OTHERWISE and not table.is_continuous:
+    is_fed = not table.is_continuous and not table.is_by_programs
+    if is_fed and table.name not in MADE_OTHERWISE:
         # `latest` is answered from the tail of `samples`, so it is as far as that.
         fed = table
         if table.name == "latest":

@@ -272,7 +272,7 @@ def retains_more(table: Table, rules: tuple[Retention, ...], judged: float, wall
 
 def _has_ages(table: Table, rules: tuple[Retention, ...]) -> bool:
     """Return True if rules of retention concern a table."""
-    if table.name in REPLACED or table.is_continuous or not rules:
+    if table.name in REPLACED or table.is_continuous or table.is_by_programs or not rules:
         return False
     return {"key", "received"} <= set(table.schema.names)
 

@@ -86,7 +86,15 @@ TABLE_OPTIONS: Final = (
         "mergeSchema",
         _WRITES,
         "false",
-        "whether columns that the table lacks are added to it, or refused",
+        "whether columns that the table lacks are added to it, and columns that are too narrow "
+        "become wider, or are refused",
+    ),
+    SourceOption(
+        "mergeKeys",
+        _WRITES,
+        "",
+        "names of columns with commas between them: a row takes the place of the row of the table "
+        "with the same values there, and is added if there is none",
     ),
     SourceOption("description", _WRITES, "", "what a table that is made says of itself"),
     SourceOption(

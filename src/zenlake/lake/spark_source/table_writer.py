@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -22,7 +22,10 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql.datasource import WriterCommitMessage
 
 from zenlake.errors import ZError
+from zenlake.lake.ingest.spark_tasks import R, Work
+from zenlake.lake.ingest.widening import inexact_columns, widen
 from zenlake.lake.model.column_comments import ABOUT
+from zenlake.lake.model.column_types import kind_name
 from zenlake.lake.spark_source.columns import (
     PARTITION_KINDS,
     Growth,
@@ -31,6 +34,7 @@ from zenlake.lake.spark_source.columns import (
     growth,
     table_columns,
 )
+from zenlake.lake.spark_source.merge import is_comparable, rows_replaced
 from zenlake.lake.spark_source.options import TableOptions
 from zenlake.lake.table.data_files import DataFile, write_file
 from zenlake.lake.table.delta import LOG, CommitConflict, Table
@@ -94,6 +98,7 @@ class TableWriter:
             self._demand_fitting(table)
             self.partitions = table.partitions
         self._demand_partitions()
+        self.keys = self._merge_keys()
         self.kept = self.columns if table is None else self._kept(table)
 
     def _demand_free_name(self) -> None:
@@ -139,6 +144,22 @@ class TableWriter:
                 )
         if self.partitions and len(self.partitions) == len(self.columns):
             raise OptionError("a table needs a column beside those that it is partitioned by")
+
+    def _merge_keys(self) -> list[str]:
+        names = self.options.names("mergeKeys")
+        if names and self.overwrite:
+            raise OptionError(
+                "mergeKeys is for mode append: overwrite replaces all rows, whatever their keys"
+            )
+        keys = [column_named(name, self.columns) for name in names]
+        for name in keys:
+            kind = self.columns.field(name).type
+            if not is_comparable(kind):
+                raise OptionError(
+                    f"mergeKeys: column '{name}' is {kind}, whose values are not compared; choose "
+                    "columns of text, whole numbers, times, days or decimals"
+                )
+        return keys
 
     def _kept(self, table: Table) -> pa.Schema:
         """Return the columns of the files: those of the rows, as the table has or will have."""
@@ -241,6 +262,8 @@ class TableWriter:
             except DeltaError as error:  # somebody else makes it
                 raise CommitConflict(f"table '{self.name}': {error}") from error
         lacks = self._demand_fitting(table)
+        if lacks.widened:
+            self._widen(table, lacks.widened)
         if table.partitions != self.partitions:
             raise CommitConflict(
                 f"table '{self.name}' was made meanwhile, partitioned by "
@@ -249,6 +272,18 @@ class TableWriter:
         if lacks.added:
             table.grow(lacks.added)
         return table
+
+    def _widen(self, table: Table, columns: Mapping[str, pa.DataType]) -> None:
+        """Write all files of the table anew, with wider columns, in a version of its own."""
+        kinds = {name: kind_name(kind) or "" for name, kind in columns.items()}
+        kept = inexact_columns(table, kinds, _Here())
+        if kept:
+            name = min(kept)
+            raise OptionError(
+                f"column '{name}' of table '{self.name}' has whole numbers that no "
+                f"{columns[name]} holds; cast yours to {table.schema.field(name).type}"
+            )
+        widen(table, kinds, _Here(), {})
 
     def _demand_as_written(self, table: Table, written: Sequence[WrittenFiles]) -> None:
         """Raise `CommitConflict` if the table has other types than the files were written with."""
@@ -312,12 +347,38 @@ class TableWriter:
         query: str,
         batch: int | None,
     ) -> None:
-        note: dict[str, Any] = {"kind": "append"}
-        if batch is not None:
-            note |= {"query": query, "batch": batch}
+        note: dict[str, Any] = {} if batch is None else {"query": query, "batch": batch}
+        if self.overwrite:
+            note["kind"] = "overwrite"
+            table.replace(files, table.schema, moved, note, table.version)
+            return
+        note["kind"] = "append"
         # A batch without rows leaves no trace: if it comes again, it has none again.
-        if files or (moved and batch is None):
+        if not files and (batch is not None or not moved):
+            return
+        if not self.keys:
             table.append(files, moved, note)
+            return
+        merged = rows_replaced(table, files, self.keys)
+        try:
+            table.append(
+                [*files, *merged.files], moved, note, merged.removed, version=table.version
+            )
+        except CommitConflict:
+            self._remove(merged.files)
+            raise
+
+
+@final
+class _Here:
+    """Runs work in this process, one item after another."""
+
+    parallel = 1
+    alive = True
+
+    def run(self, items: Sequence[Work[R]], what: str) -> list[R]:
+        """Do all of the work."""
+        return [item.run() for item in items]
 
 
 def _filler_of(table: Table) -> str:

@@ -629,7 +629,9 @@ class Table:
         if "rebuilt" in note:
             transactions[MADE] = self.version + 1
         had = {field.name: _comment_of(field) for field in self.schema}
-        if not self.is_by_programs:
+        if self.is_by_programs:
+            schema = pa.schema([_with_comment(field, had.get(field.name, "")) for field in schema])
+        else:
             schema = commented(self.name, schema, had)
         self._write(self._added(files, True), transactions, note, schema)
 
@@ -706,7 +708,8 @@ class Table:
                     RemoveAction(f.path, change, now, f.size, dict(f.partition)) for f in removed
                 ]
             try:
-                self._write(actions, transactions, note, exact=bool(removed))
+                exact = bool(removed) or version is not None
+                self._write(actions, transactions, note, exact=exact)
             except CommitConflict:
                 if not left:
                     raise
@@ -775,6 +778,10 @@ def _at_most(times: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _comment_of(field: pa.Field) -> str:
     return str((field.metadata or {}).get(b"comment", b"").decode())
+
+
+def _with_comment(field: pa.Field, text: str) -> pa.Field:
+    return field.with_metadata({"comment": text}) if text else field
 
 
 def _unreadable(name: str, place: LakeLocation, error: DeltaError) -> UnreadableTable:
