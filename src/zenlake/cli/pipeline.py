@@ -211,13 +211,20 @@ def _reset_at_rest(lake: str, names: list[str]) -> None:
 
     known = known_pipelines(pipelines_folder(lake))
     for name in names:
-        having = [one for one in known.values() if name in one.known()]
+        having = [
+            (one, flow)
+            for one in known.values()
+            for flow, element in one.known().items()
+            if element.target == name
+        ]
         if not having:
-            every = sorted({flow for one in known.values() for flow in one.known()})
-            raise LocalError(f"no pipeline has '{name}'; there are {', '.join(every) or 'none'}")
-        for one in having:
+            every = sorted(
+                {one.target for state in known.values() for one in state.known().values()}
+            )
+            raise LocalError(f"no pipeline fills '{name}'; they fill {', '.join(every) or 'none'}")
+        for one, flow in having:
             with one.locked():
-                one.begin_refresh(name)
+                one.begin_refresh(flow)
 
 
 def _facts(lake: str) -> list[dict[str, Any]]:
@@ -232,7 +239,7 @@ def _facts(lake: str) -> list[dict[str, Any]]:
             note(answer["problem"])
         return list(answer["found"])
     return [
-        {"pipeline": name, "name": flow, "state": "no lake runs", "generation": one.generation}
+        {"pipeline": name, "name": flow, "target": one.target, "state": "no lake runs"}
         for name, state in known_pipelines(pipelines_folder(lake)).items()
         for flow, one in state.known().items()
     ]

@@ -37,7 +37,10 @@ from zenlake.lake.spark_source.options import TABLE_OPTIONS, TableOptions
 from zenlake.lake.spark_source.source import LakeTableReader, LakeTableSource
 from zenlake.lake.spark_source.stream import LakeTableStream, RowsChanged
 from zenlake.lake.spark_source.tasks import TableFile, packed
+from zenlake.lake.table.data_files import read_table, write_file
+from zenlake.lake.table.delta import Table
 from zenlake.lake.table.features import UnsupportedTable
+from zenlake.lake.table.location import LakeLocation
 from zenlake.spark.offsets import DataLoss
 from zenlake.spark.options import OptionError
 
@@ -491,3 +494,20 @@ def test_each_option_is_said_once() -> None:
     names = [option.name for option in TABLE_OPTIONS]
     assert len(set(names)) == len(names)
     assert TableOptions({"path": "x/../y"}, "read").path.startswith("/")
+
+
+def test_files_that_the_lake_writes_anew_give_a_stream_no_rows(tmp_path: Path) -> None:
+    place = tmp_path / "things"
+    append(place, 0, 20)
+    start = stream(place).initialOffset()
+    seen, after = taken(stream(place), start)
+    assert sorted(n for batch in seen for n in batch) == list(range(20))
+    lake = Table.open(LakeLocation(str(tmp_path)), "things")
+    assert lake is not None
+    old = lake.files()
+    # As retention does: a file without some of its rows in the place of the old one.
+    kept = read_table(lake.place, old[0].path, lake.file_schema).slice(0, 3)
+    lake.rewrite([write_file(lake.place, kept, old[0].partition, "kept")], old[:1], True)
+    append(place, 20, 24)
+
+    assert [sorted(batch) for batch in taken(stream(place), after)[0]] == [[20, 21, 22, 23]]

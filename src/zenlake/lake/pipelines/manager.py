@@ -103,8 +103,7 @@ class Pipelines:
             names = [str(name) for name in request.get("names", ())]
             with self._lock:
                 runner = self._demanded()
-                runner.close()
-                runner.start(names)
+                runner.restart(names)
             caller.fact({"reset": names})
         else:
             raise LocalError(f"pipelines have no action '{action}'; there are list and reset")

@@ -6,8 +6,8 @@
     runner.start(); runner.look(now); runner.close()     # or for as long as a lake runs
 
 A streaming table begins with all rows that its inputs have and goes on with those that come, each
-row once: Spark's checkpoint says how far a flow has read, the log of its table which batches it has. A
-materialized view is computed again when its inputs have changed. A flow that fails stops alone,
+row once: Spark's checkpoint says how far a flow has read, its table's log which batches it has.
+A materialized view is computed again when its inputs have changed. A flow that fails stops alone,
 and is tried again after a while.
 """
 
@@ -19,6 +19,7 @@ import linecache
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, final
@@ -48,6 +49,10 @@ REFRESH_SECONDS: Final = 5.0
 REFRESH_SHARE: Final = 4.0
 """A materialized view waits this many times as long as it took to compute."""
 REFRESH_PROPERTY: Final = "zenlake.refresh"
+STEADY_SECONDS: Final = 10.0
+"""A flow that runs for so long after a failure, without new rows, is well again."""
+ADOPT_SECONDS: Final = 60.0
+"""Seconds until a pipeline is analysed again which lacks a column that a table lost."""
 
 
 @dataclass(slots=True)
@@ -71,6 +76,7 @@ class _Element:
 
     planned: PlannedFlow
     query: FlowQuery | None = None
+    computing: Future[bool] | None = None
     why: str = ""
     #: Seconds until the next try; 0: it has not failed.
     pause: float = 0.0
@@ -99,6 +105,11 @@ class PipelineRunner:
         self._complain = complain
         self._spark: SparkSession = tables.spark
         self._elements: dict[str, _Element] = {}
+        #: Computes materialized views, one after the other.
+        self._pool = ThreadPoolExecutor(1, "zenlake pipeline")
+        self._jobs = f"pipeline {project.name}"
+        #: By a steady clock: when columns that have changed are looked at again.
+        self._adopting = 0.0
         self._definitions = Definitions(project.folder)
         self.graph = Graph(self._definitions)
         self.notes: list[str] = []
@@ -137,8 +148,9 @@ class PipelineRunner:
                     "stay as they were computed, rows that come are computed as it says now; "
                     f"`zenlake pipeline run --full-refresh {name}` computes all of them again"
                 )
-            if before.definition != word:
-                self._state.put(name, replace(before, definition=word, inputs={}))
+            if (before.definition, before.target) != (word, target.name):
+                after = replace(before, definition=word, target=target.name, inputs={})
+                self._state.put(name, after)
             self._elements[name] = _Element(planned)
         for name, table in self.graph.tables.items():
             self._tables.make(name, table, self.project.name)
@@ -196,10 +208,16 @@ class PipelineRunner:
         """Start every flow; `look` goes on with what takes time or fails."""
         self._prepare(full)
 
+    def restart(self, full: Sequence[str]) -> None:
+        """Stop every flow, and start them with these tables empty."""
+        self._named(full)
+        self._stop()
+        self._prepare(full)
+
     def look(self, now: float) -> None:
         """Start what is due, and see to what has ended; `now`: by a steady clock."""
-        if self._tables.have_moved(self.graph):
-            self._adopt_columns()
+        if now >= self._adopting and self._tables.have_moved(self.graph):
+            self._adopt_columns(now)
         for name, element in self._elements.items():
             query = element.query
             if query is not None:
@@ -207,26 +225,40 @@ class PipelineRunner:
                 element.rows, element.batches = query.rows, query.batches
                 element.progress = query.progress
                 if query.is_active:
-                    if query.batches and element.pause:
+                    if query.batches or now >= element.due + STEADY_SECONDS:
                         element.pause, element.why = 0.0, ""
                     continue
                 element.query = None
                 self._failed(name, element, query.failure() or LocalError("it has ended"), now)
-            if now >= element.due:
+            if element.computing is not None:
+                self._take_computed(name, element, now)
+            elif now >= element.due:
                 self._begin(name, element, now)
 
     def _begin(self, name: str, element: _Element, now: float) -> None:
         try:
             if isinstance(self._target(element), MaterializedView):
-                began = time.monotonic()
-                self._compute(name, element)
-                took = time.monotonic() - began
-                element.due = now + took + max(self._refresh_seconds(element), took * REFRESH_SHARE)
-                element.why, element.pause = "", 0.0
+                element.due = now
+                element.computing = self._pool.submit(self._compute, name, element)
             else:
                 element.query = self._start(name, element, once=False)
         except Exception as error:
             self._failed(name, element, error, now)
+
+    def _take_computed(self, name: str, element: _Element, now: float) -> None:
+        """Take in that a materialized view was computed, or why it was not."""
+        computing = element.computing
+        if computing is None or not computing.done():
+            return
+        element.computing = None
+        try:
+            computing.result()
+        except Exception as error:
+            self._failed(name, element, error, now)
+        else:
+            pause = max(self._refresh_seconds(element), (now - element.due) * REFRESH_SHARE)
+            element.due = now + pause
+            element.why, element.pause = "", 0.0
 
     def _failed(self, name: str, element: _Element, error: BaseException, now: float) -> None:
         element.pause = RETRY.after(element.pause)
@@ -236,10 +268,16 @@ class PipelineRunner:
             self._complain(f"the flow '{name}' failed and is tried again: {reason}")
         element.why = reason
 
-    def _adopt_columns(self) -> None:
+    def _adopt_columns(self, now: float) -> None:
         """Analyse again with the columns that tables have now, and start the flows again."""
-        self.close()
-        self._analyse()
+        try:
+            self._analyse()
+        except PipelineError as error:
+            # The flows go on with the columns that they know, as long as they can.
+            self._adopting = now + ADOPT_SECONDS
+            self._complain(f"the pipeline '{self.project.name}' lost a column: {error}")
+            return
+        self._stop()
         before = self._elements
         self._prepare()
         for name, element in self._elements.items():
@@ -248,10 +286,17 @@ class PipelineRunner:
 
     def close(self) -> None:
         """Stop every flow; they go on from there."""
+        self._stop()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _stop(self) -> None:
         for element in self._elements.values():
             query, element.query = element.query, None
             if query is not None:
                 query.stop()
+        computing = [one.computing for one in self._elements.values() if one.computing is not None]
+        self._spark.sparkContext.cancelJobGroup(self._jobs)
+        wait(computing)
 
     # --- what is said of it -----------------------------------------------------------------------
 
@@ -308,6 +353,7 @@ class PipelineRunner:
         if versions and state.inputs == versions:
             return False
         flow = element.planned.flow
+        self._spark.sparkContext.setJobGroup(self._jobs, f"{self.project.name}.{name}", True)
         with self._settings(flow):
             self._tables.overwrite(flow.target, element.planned.frame)
         element.batches += 1

@@ -36,6 +36,8 @@ class ElementState:
 
     #: Names its batches in the log of the table, together with the generation.
     id: str
+    #: The table or the sink that it fills.
+    target: str = ""
     generation: int = 0
     #: A word for the text that it is defined by.
     definition: str = ""

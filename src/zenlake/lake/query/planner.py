@@ -231,7 +231,7 @@ class Planner:
                 table = self.catalog.table(name)
             except UnreadableTable:
                 return False
-            if table is None:
+            if table is None or table.is_by_programs:
                 return False
             described = table.described
         keys = table_keys(name, described, specs.values())
@@ -291,7 +291,9 @@ class Planner:
             if self._shown.get(name) == state:
                 continue
             frame = table_frame(self.session, self.catalog, table, paths, other, documents=parsed)
-            visible = visible_rows(frame, access, published_root(table))
+            visible = visible_rows(
+                frame, access, published_root(table), is_by_programs=table.is_by_programs
+            )
             if parsed:
                 visible = with_document(visible)
             visible.createOrReplaceTempView(name)

@@ -14,8 +14,13 @@ __all__ = ["visible_rows"]
 KEY: Final = "key"
 
 
-def visible_rows(frame: DataFrame, access: RowAccess, published: str = "") -> DataFrame:
+def visible_rows(
+    frame: DataFrame, access: RowAccess, published: str = "", *, is_by_programs: bool = False
+) -> DataFrame:
     """Return the rows that may be seen; none of a table without keys.
+
+    `is_by_programs`: programs of users fill the table. Nobody knows which samples its rows were
+    made of, whatever their key is, so they are for those who may see everything.
 
     `published`: `view/NAME` or `alert/NAME`, for results. Their keys may be those of samples that
     anybody may read, with values of others; so an asker has to be allowed to read a result by the
@@ -25,7 +30,7 @@ def visible_rows(frame: DataFrame, access: RowAccess, published: str = "") -> Da
 
     if access.unrestricted:
         return frame
-    if KEY not in frame.columns:
+    if is_by_programs or KEY not in frame.columns:
         nothing: Column = f.lit(False)
         return frame.filter(nothing)
     visible = f.col(KEY).rlike(access.pattern())

@@ -6,10 +6,11 @@ is the offset before the third file that version 7 added. A new query begins wit
 files of one version, in the order of their names. Files of a commit are counted in the order of its
 log entry. Neither changes, so rows between two offsets are the same whenever they are read.
 
-Compaction writes no data: its files are marked so in the log (`dataChange`), and are passed over. A
-commit that only removes rows, as retention does, has nothing to give either. One that removes and
-adds rows has changed some, and nobody could tell which are new: it ends the stream with an error,
-or is passed over with `skipChangeCommits`.
+Compaction writes no data: its files are marked so in the log (`dataChange`), and are passed over.
+Commits in which the lake writes files anew, with wider columns or without rows that are too old,
+have nothing to give either, and say so in their note. Any other commit that removes and adds rows
+has changed some, and nobody could tell which are new: it ends the stream with an error, or is
+passed over with `skipChangeCommits`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pyspark.sql.streaming.datasource import (
 from zenlake.errors import ZError
 from zenlake.lake.spark_source.options import TableOptions
 from zenlake.lake.spark_source.tasks import TableColumns, TableFile, files_of, open_table, packed
+from zenlake.lake.table.commit_log import is_rewrite
 from zenlake.lake.table.delta import Table
 from zenlake.spark.offsets import DataLoss
 
@@ -200,7 +202,7 @@ class LakeTableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         removes = [one["remove"] for one in actions if "remove" in one]
         is_changed = any(one.get("dataChange", True) for one in removes)
         if added and (is_changed or any(one.get("deletionVector") for one in added)):
-            if not self.skip:
+            if not self.skip and not is_rewrite(actions):
                 raise RowsChanged(
                     f"version {version} of table '{table.name}' changed rows that were there, and "
                     "which of its rows are new is not known; skipChangeCommits=true passes over "

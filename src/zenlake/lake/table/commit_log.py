@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from zenlake.lake.table.features import LOG
 from zenlake.lake.table.location import LakeLocation
 
-__all__ = ["NOTE", "commit_lines", "newest_note"]
+__all__ = ["NOTE", "commit_lines", "is_rewrite", "newest_note"]
 
 NOTE: Final = "zenlake"
 """The key of our own word in the information of a commit."""
@@ -26,6 +27,12 @@ def commit_lines(place: LakeLocation, version: int) -> list[bytes] | None:
     except FileNotFoundError:
         return None
     return lines
+
+
+def is_rewrite(actions: Iterable[Mapping[str, Any]]) -> bool:
+    """Return True if a commit of ours wrote files anew, with the same rows or fewer of them."""
+    notes = (one["commitInfo"].get(NOTE) for one in actions if "commitInfo" in one)
+    return any(isinstance(note, dict) and note.get("kind") == "rewrite" for note in notes)
 
 
 def newest_note(place: LakeLocation, version: int, kind: str) -> tuple[int, dict[str, Any]] | None:

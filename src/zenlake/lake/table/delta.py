@@ -277,7 +277,7 @@ class Table:
     @property
     def is_continuous(self) -> bool:
         """Whether a view or an alert fills it, and not the pipeline."""
-        return is_of_query(self.described)
+        return not self.is_by_programs and is_of_query(self.described)
 
     def snapshot(self) -> TableVersion:
         """Return the version that was read last; nothing that happens here changes it."""
@@ -288,6 +288,7 @@ class Table:
             self.schema,
             self.partitions,
             self.described,
+            self.is_by_programs,
             self.actions(),
         )
 

@@ -38,6 +38,8 @@ class TableVersion:
     """The columns that the files are partitioned by."""
     described: str
     """The description that the table was made with."""
+    is_by_programs: bool
+    """Programs of users made the table and fill it."""
     actions: pa.Table
     """The files with their statistics, a row each."""
 
@@ -49,7 +51,7 @@ class TableVersion:
     @property
     def is_continuous(self) -> bool:
         """Whether a view or an alert fills the table, and not the pipeline."""
-        return is_of_query(self.described)
+        return not self.is_by_programs and is_of_query(self.described)
 
     @property
     def paths(self) -> list[str]:
