@@ -13,7 +13,7 @@ from zenlake.errors import LocalError
 from zenlake.lake.pipelines.definitions import PipelineError
 from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.spark_source.columns import table_columns
-from zenlake.lake.spark_source.named_tables import name_table
+from zenlake.lake.spark_source.named_tables import forget_name, name_table
 from zenlake.lake.spark_source.tasks import spark_columns
 from zenlake.lake.table.delta import Table
 
@@ -71,7 +71,7 @@ class PipelineTables:
     def hide(self, names: Iterable[str]) -> None:
         """Let Spark know no tables of these names; the tables stay."""
         for name in tuple(names):
-            self.spark.sql(f"DROP TABLE IF EXISTS `{self.database}`.`{name}`")
+            forget_name(self.spark, self.database, name)
             self._shown.pop(name, None)
 
     def show(self, name: str, schema: StructType) -> None:

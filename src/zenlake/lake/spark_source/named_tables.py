@@ -23,7 +23,7 @@ from zenlake.lake.table.location import LakeLocation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["name_table", "register_tables"]
+__all__ = ["forget_name", "name_table", "register_tables"]
 
 _NAME: Final = re.compile(r"\w+")
 
@@ -86,6 +86,19 @@ def name_table(
     """
     source = _register(spark, database, name, path)
     spark.catalog.createTable(f"`{database}`.`{name}`", source=source, schema=schema)
+
+
+def forget_name(spark: SparkSession, database: str, name: str) -> None:
+    """Let a session know a table no more, whichever session made its name; the table stays.
+
+    Args:
+        spark: The session.
+        database: A database of the session.
+        name: The name of the table there; it may be unknown.
+    """
+    # Spark loads the source of a table before it drops the name.
+    _register(spark, database, name, "")
+    spark.sql(f"DROP TABLE IF EXISTS `{database}`.`{name}`")
 
 
 def _register(spark: SparkSession, database: str, name: str, path: str) -> str:
