@@ -423,6 +423,15 @@ def test_merging_files_by_hand_takes_deleted_rows_away(tmp_path: Path) -> None:
     assert len(held(lake, "battery")) == 1
 
 
+def test_a_lake_that_hears_nothing_takes_deleted_rows_away(tmp_path: Path) -> None:
+    lake, pipeline = filled(tmp_path)
+    commit(lake / "pose", *deleted(lake / "pose", 0))
+    told: list[str] = []
+    BackgroundMaintenance(pipeline, Here(), complain=told.append).turn(0.0, time.time())
+    assert (told, held(lake, "pose")) == ([], [])
+    assert table_of(lake, "pose").totals().rows == 0
+
+
 def test_a_delete_that_comes_while_files_are_written_anew_counts(tmp_path: Path) -> None:
     lake, pipeline = filled(tmp_path)
     write(tmp_path / "journal", rows(1))

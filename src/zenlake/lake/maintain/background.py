@@ -17,6 +17,7 @@ from typing import final
 from zenlake.clock.age_clock import AgeClock
 from zenlake.clock.throttle import Throttle
 from zenlake.journal.writing.steady import steady_time
+from zenlake.lake.ingest.deletions import purge
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.ingest.pipeline import Pipeline
 from zenlake.lake.ingest.spark_tasks import Tasks
@@ -148,9 +149,12 @@ class BackgroundMaintenance:
         for name in names:
             # A table that cannot be kept in shape keeps no other from it.
             try:
-                table = Table.open(self._pipeline.place, name)
+                table = Table.open(self._pipeline.place, name, refused=True)
                 if table is None:
                     continue
+                if table.has_deletions:
+                    purge(table, self._tasks)
+                table.demand_understood()
                 tables[name] = table
                 if "compact" in due and not self.over.is_set():
                     compact(table, self._tasks, config)

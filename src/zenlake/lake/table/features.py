@@ -153,7 +153,7 @@ def deletions_refusal_of(name: str) -> str:
     """Return why a version with deletion vectors is not read or written, and the way out."""
     return (
         f"table '{name}' has deletion vectors, so nothing in it is read or written until its files "
-        "are written anew without the deleted rows: a running lake does that with its next step, "
+        "are written anew without the deleted rows: a running lake does that within a minute, "
         "`zenlake lake compact` where none runs, and in any table "
         f"`REORG TABLE {name} APPLY (PURGE)`"
     )
