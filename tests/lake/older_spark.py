@@ -122,7 +122,7 @@ def asking(
     def asked(statement: str) -> Any:
         print(statement, file=told, flush=True)
         line = said.readline()
-        while line.startswith("Deleted "):  # VACUUM says so by itself
+        while line.startswith(("Deleted ", "Upgraded ")):  # VACUUM and ALTER say so by themselves
             line = said.readline()
         assert line.startswith("["), (statement, line, log.read_text("utf-8")[-2000:])
         return json.loads(line)
