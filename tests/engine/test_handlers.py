@@ -24,6 +24,7 @@ from zenlake.engine.handlers import (
     StatusQueue,
     TokenQueue,
 )
+from zenlake.engine.item_queue import ITEMS, SLACK
 from zenlake.errors import ZError
 from zenlake.keys import KeyExpr
 from zenlake.node.sample import Sample, sample_of
@@ -202,6 +203,27 @@ def test_news_of_tokens_wakes_by_itself() -> None:
     assert came.wait(SECONDS)
     sink.commit()
     sink.end()
+
+
+def test_replies_that_lie_in_memory_have_room_and_a_lost_one_is_told_of() -> None:
+    receiver = Receiver(None, "Reply", "a test")
+    replies = ReplyQueue(receiver.channel, lambda key, body, who, qos: (key, body))
+    many = SLACK * ITEMS + 3
+    replies.make_room(many)
+    for _ in range(many):
+        replies.push("a", Del(), None, 5)
+    replies.end()
+    assert list(handler_of(receiver)) == [("a", Del())] * many
+
+    receiver = Receiver(None, "Reply", "a test")
+    replies = ReplyQueue(receiver.channel, lambda key, body, who, qos: (key, body))
+    for _ in range(many):
+        replies.push("a", Del(), None, 5)
+    replies.end()
+    taken = list(handler_of(receiver))
+    assert taken[:-1] == [("a", Del())] * (many - 3)
+    why = b"3 replies came faster than they were taken, and are lost: ask for fewer"
+    assert taken[-1] == ("", Err(encoding=1, payload=why))
 
 
 def test_answers_and_statuses_take_the_form_that_programs_see() -> None:

@@ -408,8 +408,19 @@ class ReplyQueue(ReplySink):
                 made.stamp(stack)
         self.channel.push(made, weight)
 
+    def make_room(self, count: int) -> None:
+        """Take so many replies that lie in memory already, however few the channel holds."""
+        queue = self.channel.queue
+        if not queue.ring:
+            queue.limit = max(queue.limit, len(queue.items) + count + 1)
+
     def end(self) -> None:
-        """There will be no more."""
+        """There will be no more; an error says so if there was no room for some."""
+        lost = self.channel.queue.dropped_full
+        if lost:
+            why = f"{lost} replies came faster than they were taken, and are lost: ask for fewer"
+            self.channel.received += 1
+            self.channel.queue.add(self.make("", Err(encoding=1, payload=why.encode()), None, 5))
         self.channel.end()
 
 

@@ -86,6 +86,9 @@ class ReplySink:
         """
         return True
 
+    def make_room(self, count: int) -> None:
+        """So many replies come at once, which lie in memory already."""
+
     def stamp(self, stack: TimestampStack) -> None:
         """The times of the reply that is pushed next, if any were taken."""
 

@@ -224,6 +224,7 @@ class Get(ReplyReceiver):
             return
         self.over = True
         if self.consolidation == LATEST:
+            self.sink.make_room(len(self.kept))
             for key, kept in self.kept.items():
                 self._say(key, kept)
         if timed_out:
