@@ -265,7 +265,8 @@ def test_results_of_a_view_are_seen_by_those_alone_who_may_read_what_it_publishe
         return list(executor.run(asked)["key"].to_pylist())
 
     try:
-        assert seen("secret/**", "view/**") == []
+        with pytest.raises(Unanswerable, match="there is no table 'joined'"):
+            seen("secret/**", "view/**")
         assert seen("secret/**", "view/joined/robot/**") == []
         assert seen("secret/**") == ["robot/1"]
         assert seen("view/other/**") == ["robot/1", "secret/1"]
