@@ -8,7 +8,7 @@ import pytest
 
 from zenlake.errors import JournalError
 from zenlake.lake.ingest.failure_reason import WorkFailed
-from zenlake.lake.ingest.spark_tasks import SparkTasks
+from zenlake.lake.ingest.spark_tasks import SparkTasks, described
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,3 +47,15 @@ def test_a_job_that_fails_says_why_with_which_work_and_how_often(
     assert str(raised.value) == words
     assert raised.value.died == (fails == "dies")
     assert SparkTasks(spark).run(items[:2], "again") == ["the letter a", "the letter b"]
+
+
+def test_spark_lists_a_job_by_its_kind_and_what_it_reads(spark: SparkSession) -> None:
+    items = [Mortal(f"offsets {n} to {n + 9}") for n in (0, 10, 20)]
+    words = "journal to tables, 3 tasks: offsets 0 to 9 … offsets 20 to 29"
+    assert described(items, "journal to tables") == words
+    assert described(items[:1], "gaps") == "gaps, 1 task: offsets 0 to 9"
+    assert described([object()], "ledger") == "ledger, 1 task"
+    SparkTasks(spark).run(items, "journal to tables")
+    context = spark.sparkContext
+    assert context.getLocalProperty("spark.jobGroup.id") == "zenlake journal to tables"
+    assert context.getLocalProperty("spark.job.description") == f"zenlake: {words}"

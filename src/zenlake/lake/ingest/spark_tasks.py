@@ -16,7 +16,7 @@ from zenlake.spark.session import is_connect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ConnectTasks", "SparkTasks", "Tasks", "Work", "tasks_on"]
+__all__ = ["ConnectTasks", "SparkTasks", "Tasks", "Work", "described", "tasks_on"]
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -83,7 +83,8 @@ class SparkTasks:
         if not items:
             return []
         context = self.spark.sparkContext
-        context.setJobDescription(f"zenlake: {what}")
+        # Spark's pages list jobs by these; the thread keeps them, so they are set for every job.
+        context.setJobGroup(f"zenlake {what}", f"zenlake: {described(items, what)}")
         numbered = context.parallelize(list(enumerate(items)), len(items))
         try:
             return list(numbered.map(_perform).collect())
@@ -147,6 +148,14 @@ class ConnectTasks:
 def tasks_on(spark: SparkSession) -> SparkTasks | ConnectTasks:
     """Where a session does work: by its context, or by Spark Connect, which has none."""
     return ConnectTasks(spark) if is_connect(spark) else SparkTasks(spark)
+
+
+def described(items: Sequence[object], what: str) -> str:
+    """Return what a job does, for Spark's pages: its kind, its tasks, and of what they are."""
+    tasks = "1 task" if len(items) == 1 else f"{len(items)} tasks"
+    subjects = [str(getattr(item, "subject", "")) for item in (items[0], items[-1])]
+    named = [one for one in dict.fromkeys(subjects) if one]
+    return f"{what}, {tasks}{': ' if named else ''}{' … '.join(named)}"
 
 
 def _perform(numbered: tuple[int, Work[R]]) -> R:
