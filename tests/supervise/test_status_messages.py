@@ -118,10 +118,11 @@ def test_a_lake_that_is_not_connected_is_not_well_everywhere() -> None:
     assert "zenlake_lake_connected 0\n" in openmetrics(found)
     alerts = StatusAlerts(MessageThrottle())
     assert refused in words(alerts, found)
-    back = status(lake=LakeReport(state="running", connected=True))
+    back = status(lake=LakeReport(state="running", connected=True, input_rows_per_second=12.5))
     assert words(alerts, back) == "the lake is connected to its router"
     assert "zenlake_healthy 1\n" in openmetrics(back)
     assert "zenlake_lake_connected 1\n" in openmetrics(back)
+    assert "zenlake_lake_input_rows_per_second 12.5\n" in openmetrics(back)
 
 
 def test_a_lake_that_is_minutes_behind_or_has_a_table_that_stopped_is_not_well() -> None:

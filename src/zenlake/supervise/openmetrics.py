@@ -87,6 +87,16 @@ SERIES: Final = {
             "gauge",
             "How long ago all that was durable then was in the tables.",
         ),
+        Series(
+            "zenlake_lake_input_rows_per_second",
+            "gauge",
+            "Rows that come, by the last step; 0 after a minute without one.",
+        ),
+        Series(
+            "zenlake_lake_processed_rows_per_second",
+            "gauge",
+            "Rows that a step reads, by the last one; less than come means falling behind.",
+        ),
         Series("zenlake_lake_quarantine_rows", "gauge", "Rows of the table `quarantine`."),
         Series(
             "zenlake_lake_lost_rows", "counter", "Rows that left the journal before they were read."
@@ -173,6 +183,8 @@ def _values(status: Status) -> Iterator[tuple[str, str, float]]:
         yield "zenlake_lake_behind_rows", "", lake.behind
         if lake.freshness is not None:
             yield "zenlake_lake_freshness_seconds", "", lake.freshness
+        yield "zenlake_lake_input_rows_per_second", "", lake.input_rows_per_second
+        yield "zenlake_lake_processed_rows_per_second", "", lake.processed_rows_per_second
         yield "zenlake_lake_quarantine_rows", "", lake.quarantine
         yield "zenlake_lake_lost_rows", "", lake.lost
         yield "zenlake_lake_steps", "", lake.steps

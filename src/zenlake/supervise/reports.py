@@ -198,6 +198,8 @@ class Reports:
             behind=behind,
             late_after=seen.late,
             freshness=seen.freshness + (age if age > 3 else 0.0),
+            input_rows_per_second=sum(one.input_rows_per_second for one in seen.progress),
+            processed_rows_per_second=sum(one.processed_rows_per_second for one in seen.progress),
             quarantine=seen.quarantine,
             quarantined=seen.quarantined,
             lost=seen.lost,

@@ -100,6 +100,9 @@ class LakeReport:
     late_after: float = LATE_SECONDS
     #: How long ago all that was durable then was in the tables, in seconds.
     freshness: float | None = None
+    #: Rows a second that come, and that a step reads, by the last step; of all journals.
+    input_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
     quarantine: int = 0
     #: Samples that went there since the lake was started.
     quarantined: int = 0

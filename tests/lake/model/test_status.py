@@ -3,8 +3,20 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.lake.model.status import BusStatus, LakeStatus, TableStatus
+from zenlake.lake.model.status import BusStatus, LakeStatus, SourceProgress, TableStatus
 
+offsets = st.lists(st.integers(0, 1 << 60), max_size=2).map(tuple)
+steps = st.builds(
+    SourceProgress,
+    description=st.text(max_size=5),
+    start_offset=offsets,
+    end_offset=offsets,
+    latest_offset=offsets,
+    num_input_rows=st.integers(0, 1 << 40),
+    input_rows_per_second=st.floats(0, 1e10),
+    processed_rows_per_second=st.floats(0, 1e10),
+    trigger_execution_ms=st.integers(0, 1 << 40),
+)
 statuses = st.builds(
     LakeStatus,
     written=st.floats(0, 1e10),
@@ -13,9 +25,8 @@ statuses = st.builds(
     problems=st.lists(st.text(max_size=5), max_size=2).map(tuple),
     stopped_queries=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
     tables=st.lists(st.builds(TableStatus, name=st.text(max_size=5)), max_size=2).map(tuple),
-    committed=st.dictionaries(
-        st.text(max_size=5), st.lists(st.integers(0, 1 << 60), max_size=2).map(tuple), max_size=2
-    ),
+    committed=st.dictionaries(st.text(max_size=5), offsets, max_size=2),
+    progress=st.lists(steps, max_size=2).map(tuple),
 )
 
 

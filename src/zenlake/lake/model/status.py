@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
-__all__ = ["LATE_SECONDS", "BusStatus", "KeysWithoutTable", "LakeStatus", "TableStatus"]
+__all__ = [
+    "LATE_SECONDS",
+    "BusStatus",
+    "KeysWithoutTable",
+    "LakeStatus",
+    "SourceProgress",
+    "TableStatus",
+]
 
 STALE: Final = 30.0
 """Seconds after which a status that says `running` is of a pipeline that hangs or was killed."""
@@ -47,6 +54,60 @@ class BusStatus:
     """Since when it is, or is not; seconds since 1970."""
     reason: str = ""
     """Why it is not connected; empty while it is, and before the first try has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProgress:
+    """The last step that read rows of one journal.
+
+    In `status.json` the fields have the names of Spark's `StreamingQueryProgress`, such as
+    `inputRowsPerSecond`.
+    """
+
+    description: str = ""
+    """The journal."""
+    timestamp: float = 0.0
+    """When the step began, in seconds since 1970."""
+    start_offset: tuple[int, ...] = ()
+    """Of each partition, where the tables were before the step."""
+    end_offset: tuple[int, ...] = ()
+    latest_offset: tuple[int, ...] = ()
+    """Where the journal was after the step; what lies between is the lag."""
+    num_input_rows: int = 0
+    input_rows_per_second: float = 0.0
+    """Rows of the step by the seconds since the step before it began: as fast as they come."""
+    processed_rows_per_second: float = 0.0
+    """Rows of the step by the seconds that it took: as fast as they could come."""
+    trigger_execution_ms: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can write it, in the words of Spark."""
+        return {
+            "description": self.description,
+            "timestamp": self.timestamp,
+            "startOffset": list(self.start_offset),
+            "endOffset": list(self.end_offset),
+            "latestOffset": list(self.latest_offset),
+            "numInputRows": self.num_input_rows,
+            "inputRowsPerSecond": self.input_rows_per_second,
+            "processedRowsPerSecond": self.processed_rows_per_second,
+            "durationMs": {"triggerExecution": self.trigger_execution_ms},
+        }
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> SourceProgress:
+        """Return what `plain` wrote."""
+        return cls(
+            description=str(plain["description"]),
+            timestamp=float(plain["timestamp"]),
+            start_offset=tuple(plain["startOffset"]),
+            end_offset=tuple(plain["endOffset"]),
+            latest_offset=tuple(plain["latestOffset"]),
+            num_input_rows=int(plain["numInputRows"]),
+            input_rows_per_second=float(plain["inputRowsPerSecond"]),
+            processed_rows_per_second=float(plain["processedRowsPerSecond"]),
+            trigger_execution_ms=int(plain["durationMs"]["triggerExecution"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +172,8 @@ class LakeStatus:
     """New keys that wait for their siblings, before they get a table."""
     without_table: tuple[KeysWithoutTable, ...] = ()
     """Keys that get no table of their own, by reason."""
+    progress: tuple[SourceProgress, ...] = ()
+    """The last step of each journal."""
 
     def fresh(self, now: float) -> bool:
         """Whether a pipeline is at work: it wrote this a moment ago, and has not stopped."""
@@ -118,7 +181,7 @@ class LakeStatus:
 
     def plain(self) -> dict[str, Any]:
         """As JSON can write it."""
-        return asdict(self)
+        return {**asdict(self), "progress": [one.plain() for one in self.progress]}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> LakeStatus:
@@ -133,6 +196,7 @@ class LakeStatus:
             KeysWithoutTable(str(one["reason"]), int(one["count"]), tuple(one["examples"]))
             for one in given.get("without_table", ())
         )
+        given["progress"] = tuple(SourceProgress.of(one) for one in given.get("progress", ()))
         return cls(**given)
 
 

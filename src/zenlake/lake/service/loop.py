@@ -30,6 +30,7 @@ from zenlake.lake.maintain.background import BackgroundMaintenance, Complain, Sc
 from zenlake.lake.maintain.status_file import read_status, write_status
 from zenlake.lake.model.status import BusStatus, KeysWithoutTable, LakeStatus, TableStatus
 from zenlake.lake.service.read_position import tell_journal
+from zenlake.lake.service.step_progress import StepProgress
 from zenlake.lake.table.delta import CommitConflict
 
 __all__ = ["Loop", "LoopReport", "Schedule", "SparkEnded", "opened", "run"]
@@ -143,6 +144,7 @@ class Loop:
         self._bus_told: BusStatus | None = None
         self._throttle = Throttle()
         self._freshness = Freshness()
+        self._progress = StepProgress(pipeline.journal.path)
         self._folds = float("-inf")
         self._error: tuple[str, float] | None = None
         #: Samples that went to quarantine since the last line about it.
@@ -243,11 +245,13 @@ class Loop:
         if wait is None and pipeline.retries(now):
             wait = 0.0
         if wait == 0.0:
-            began = time.monotonic()
+            began, before = time.monotonic(), pipeline.reached()
             step = pipeline.step(now)
             step.seconds = time.monotonic() - began
             self.commit_schedule.stepped(now, now + step.seconds)
-            self._freshness.reached(now + step.seconds, pipeline.reached())
+            after = pipeline.reached()
+            self._freshness.reached(now + step.seconds, after)
+            self._progress.on_step(now, step.seconds, step.rows, (before, after, pipeline.ends()))
             self._count(now, step)
             if self._once and step.behind:
                 return 0.0
@@ -375,6 +379,7 @@ class Loop:
                 KeysWithoutTable(one.reason, one.count, one.examples)
                 for one in pipeline.found.refusals
             ),
+            progress=tuple(one._progress.now(now) for one in (self, *self._led)),
         )
 
 
