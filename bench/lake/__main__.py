@@ -7,6 +7,10 @@
     python -m bench.lake pruned      one key of one minute, at 1 and 10 million rows; and the
                                      memory that filling and compacting them takes
     python -m bench.lake decode      ROS 2 messages beside rosbags, JSON beside spark.read.json
+    python -m bench.lake ways        CPU a row of each way from the journal into tables, as Markdown
+    python -m bench.lake statements  latest, gaps and rollups as Spark SQL beside what the lake does
+    python -m bench.lake optimize    compaction and vacuum beside those of deltalake
+    python -m bench.lake starved     start a streaming query beside twenty busy processes
     python -m bench.lake workers     the pipeline on two workers of a core against one
     python -m bench.lake amplification   bytes written for a byte of payload, over an hour
     python -m bench.lake all --json build/bench-lake.json
@@ -23,19 +27,23 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import zenlake.lake
 from bench.lake.amplification import amplification
+from bench.lake.cpu import CpuTime
 from bench.lake.decoding import json_columns, ros
 from bench.lake.memory import PeakMemory
+from bench.lake.optimize import optimize, optimize_table
+from bench.lake.starved import starved
+from bench.lake.statements import statements, statements_table
+from bench.lake.ways import payloads, table, ways
 from bench.lake.workers import workers
 from zenlake.journal import SCHEMA, Journal, JournalWriter
 from zenlake.lake import LakeConfig, Pipeline, read_config
@@ -120,6 +128,27 @@ def record(folder: Path, rows: int, payload: int, *, typed: bool = False) -> Non
     writer.close()
 
 
+def small(folder: Path, rows: int) -> None:
+    """A journal of JSON of 64 bytes."""
+    writer = JournalWriter.open(folder, partitions=1, fsync="never")
+    for n, batch in enumerate(batches(rows, 1)):
+        robots = np.arange(BATCH) % KEYS
+        given = {
+            "value": payloads(n * BATCH, BATCH),
+            "encoding_id": pa.array(np.full(BATCH, JSON, np.int32)),
+            "source_zid": pa.array([(robot + 1).to_bytes(16) for robot in robots.tolist()]),
+            "source_eid": pa.array(np.ones(BATCH, np.int64)),
+        }
+        columns = [
+            given[field.name].cast(field.type) if field.name in given else column
+            for field, column in zip(batch.schema, batch.columns, strict=True)
+        ]
+        said = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+        writer.append(0, said.slice(0, max(0, min(BATCH, rows - n * BATCH))))
+    writer.flush()
+    writer.close()
+
+
 def copy(
     spark: SparkSession, folder: Path, rows: int, payload: int, rounds: int, *, typed: bool = False
 ) -> dict[str, Any]:
@@ -146,9 +175,10 @@ def copy(
         assert found.rows == rows
 
     told: dict[str, list[tuple[float, float]]] = {"spark": [], "lake": []}
+    cpu = CpuTime()
     for turn in range(rounds + 1):
         for name, work in (("spark", by_spark), ("lake", by_lake)):
-            took = _took(work)
+            took = cpu.took(work)
             if turn:  # the first warms both up
                 told[name].append(took)
         shutil.rmtree(folder / "lake")
@@ -167,19 +197,6 @@ def copy(
 
 def _median(numbers: list[float]) -> float:
     return round(statistics.median(numbers), 2)
-
-
-def _took(work: Callable[[], None]) -> tuple[float, float]:
-    """Seconds of work, and seconds of CPU of this process and all that it started."""
-    before, began = _spent(), time.perf_counter()
-    work()
-    return time.perf_counter() - began, _spent() - before
-
-
-def _spent() -> float:
-    own = psutil.Process()
-    # Those that ended count where they were waited for.
-    return float(sum(sum(one.cpu_times()[:4]) for one in (own, *own.children(recursive=True))))
 
 
 def _chunks(journal: Path, rows: int) -> Iterator[pa.Table]:
@@ -289,14 +306,16 @@ def _sizes(table: Path) -> list[float]:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    works = ["copy", "typed", "fresh", "pruned", "decode", "workers", "amplification", "all"]
-    arguments.add_argument("what", choices=works)
+    works = ["copy", "typed", "fresh", "pruned", "decode"]
+    works += ["ways", "statements", "optimize", "starved"]
+    arguments.add_argument("what", choices=[*works, "workers", "amplification", "all"])
     arguments.add_argument("--rows", type=int, default=1_000_000)
     arguments.add_argument("--payload", type=int, default=64)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--puts", type=int, default=20)
     arguments.add_argument("--sizes", default="1000000,10000000")
     arguments.add_argument("--seconds", type=int, default=3600, help="amplification: so long")
+    arguments.add_argument("--files", type=int, default=500, help="optimize: so many small ones")
     arguments.add_argument("--json", type=Path)
     asked = arguments.parse_args()
     told: dict[str, Any] = {}
@@ -313,7 +332,7 @@ def main() -> None:
                 asked.rounds,
                 lambda journal: record(journal, asked.rows, asked.payload, typed=True),
                 read_config(POSES),
-                _took,
+                CpuTime().took,
             )
         print(json.dumps({"workers": told["workers"]}, indent=2), flush=True)
     if asked.what in ("amplification", "workers"):
@@ -321,7 +340,7 @@ def main() -> None:
         return
     spark = spark_session("bench", "local[2]")
     try:
-        for what in ("copy", "typed", "fresh", "pruned", "decode"):
+        for what in works:
             if asked.what not in (what, "all"):
                 continue
             with tempfile.TemporaryDirectory(prefix="zenlake-bench-") as name:
@@ -337,6 +356,22 @@ def main() -> None:
                     )
                 elif what == "fresh":
                     told[what] = fresh(spark, folder, asked.puts)
+                elif what == "ways":
+                    config, took = read_config(POSES), CpuTime().took
+                    told[what] = ways(spark, folder, asked.rows, asked.rounds, config, small, took)
+                    print(table(told[what]), flush=True)
+                elif what == "statements":
+                    sizes = [asked.rows // 5, asked.rows]
+                    config = read_config(POSES)
+                    told[what] = statements(spark, folder, sizes, asked.rounds, config, small)
+                    print(statements_table(told[what]), flush=True)
+                elif what == "starved":
+                    told[what] = starved(spark, folder, 20, 5, read_config(POSES), small)
+                elif what == "optimize":
+                    told[what] = optimize(
+                        spark, folder, asked.rows, asked.files, LakeConfig(), small
+                    )
+                    print(optimize_table(told[what]), flush=True)
                 elif what == "decode":
                     told[what] = ros(5000, asked.rounds)
                     told[what]["JSON"] = json_columns(spark, folder, asked.rows, asked.rounds)
