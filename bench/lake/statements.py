@@ -84,16 +84,17 @@ def statements(
                 pass
             counted = pipeline.rollups
             assert counted is not None
-            specs = {one.name: (one, pipeline.typed[one.name]) for one in pipeline.specs}
+            specs = {one.name: (one, pipeline.tables[one.name]) for one in pipeline.specs}
             counted.of(specs, (pipeline.app(0),))
             out = folder / "out"
+            tasks.warm()
             for name, counter, statement in (
                 ("rollups", counted, rollups()),
                 ("gaps", pipeline.gaps, GAPS),
                 ("latest", pipeline.latest, LATEST),
             ):
                 _, ours = cpu.took(partial(counter.fold, 0.0))
-                for table in (pipeline.samples, pipeline.typed["pose"]):
+                for table in (pipeline.samples, pipeline.tables["pose"]):
                     _view(spark, table)
                 _, theirs = cpu.took(partial(_write, spark, statement, out))
                 _same(name, counter.table, out)

@@ -91,6 +91,7 @@ class Ways:
         self, name: str, took: Callable[[Callable[[], None]], tuple[float, float]]
     ) -> tuple[float, float]:
         """Seconds and seconds of CPU of a way."""
+        SparkTasks(self.spark).warm()  # workers that were idle have ended
         try:
             if name not in STREAMS:
                 return took(self.all()[name])
