@@ -67,6 +67,9 @@ class ForgetKeys:
         place = LakeLocation(self.table)
         with open_file(place, self.path, self.schema) as reader:
             rows, notes = reader.read(), reader.notes
+        if "key" in self.partition:
+            keep = self.partition["key"] is None or not includes(self.expr, self.partition["key"])
+            return ForgottenRows(0, False, None) if keep else ForgottenRows(len(rows), True, None)
         kept = rows.filter(self._others(rows))
         if gaps.LEDGER in notes:
             return self._ledger(place, kept, rows.num_rows, notes[gaps.LEDGER])
@@ -181,7 +184,8 @@ def _take_out(table: Table, expr: str, tasks: Tasks) -> int:
     note: dict[str, Any] = dict(table.last_note("append") or {"kind": "append"})
     if "quarantine" in note:
         note = {"kind": "append", "quarantine": [], "moved": {}}
-    files = table.files() if "key" in table.schema.names else []
+    has_keys = "key" in table.schema.names and pa.types.is_string(table.schema.field("key").type)
+    files = table.files() if has_keys else []
     schema = table.file_schema
     works = [ForgetKeys(table.place.uri, f.partition, f.path, schema, expr) for f in files]
     done = tasks.run(works, f"forget {expr} in {table.name}") if works else []
