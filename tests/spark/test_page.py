@@ -49,6 +49,7 @@ def test_the_examples_of_the_page_do_what_it_says(spark: SparkSession, tmp_path:
         for name in (
             *("journal", "checkpoint", "poses"),
             *("lake/battery", "batteries_at", "batteries"),
+            *("lake/lowest", "lake/low", "low_at", "lake"),
         ):
             text = text.replace(f'"{name}")', f'"{tmp_path / name}")')
         test = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
