@@ -397,6 +397,19 @@ def test_tables_of_the_pipeline_are_refused(lake: Path, name: str) -> None:
         put(lake / name, things(0, 1))
 
 
+def test_the_pipeline_leaves_a_table_of_a_program_alone(tmp_path: Path) -> None:
+    put(tmp_path / "lake" / "pose", things(0, 3))
+    write(tmp_path / "journal", [Row("robot/1/pose", b'{"x": 1}', 1, encoding=5)])
+    config = read_config('{tables: {pose: {format: "robot/${id}/pose"}}}')
+    pipeline = Pipeline(str(tmp_path / "lake"), str(tmp_path / "journal"), Here(), config)
+    for _ in range(3):
+        pipeline.step()
+    assert numbers(tmp_path / "lake" / "pose") == [0, 1, 2]
+    samples = DeltaTable(str(tmp_path / "lake" / "samples")).to_pyarrow_table()
+    assert samples.num_rows == 1, "the other tables go on"
+    assert "filled by programs" in "".join(pipeline.stopped.sentences())
+
+
 def test_a_table_of_a_program_lives_beside_those_of_the_pipeline(lake: Path) -> None:
     by = {"plain": "", "days": "day", "names": "name,day"}
     opened = Lake(LakeLocation(lake), None, LakeConfig())

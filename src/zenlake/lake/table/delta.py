@@ -120,6 +120,8 @@ class Table:
         #: When the log's folder changed last, before it was read last.
         self._log_seen: int | None = None
         self._commit_seen = self._commit_file()
+        #: The pipeline, a view or an alert opened it to fill it.
+        self._is_lakes = False
         self.refusal = ""
         """Why nothing in it is read or written; empty if it is understood."""
         self.has_deletions = False
@@ -158,6 +160,11 @@ class Table:
                 )
             if self.has_deletions:
                 self.refusal = deletions_refusal_of(self.name)
+        if not self.refusal and self._is_lakes and self.is_by_programs:
+            self.refusal = (
+                f"table '{self.name}' is filled by programs with format(\"zenlake\"), so the lake "
+                "writes nothing into it; give one of the two another name"
+            )
 
     def _vectors(self) -> pa.Table:
         return pa.table(self._table.deletion_vectors())
@@ -188,6 +195,8 @@ class Table:
         """
         existing = cls.open(lake, name, refused=True)
         if existing is not None:
+            existing._is_lakes = not by_programs
+            existing._judge()
             if not existing.refusal:
                 existing._configure()
             return existing
