@@ -1,4 +1,4 @@
-"""Tables on a store of objects, read through a real server of S3."""
+"""Tables on a store of objects, read and written through a real server of S3."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from tests.lake.journals import Here, write
 from tests.lake.query.test_object_source import said
+from tests.lake.spark_source.test_writers import put, things
 from tests.volumes.bucket import SECRET, bucket
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.spark_source.source import LakeTableSource
@@ -57,3 +58,20 @@ def test_a_table_in_a_bucket_is_read_and_followed(tmp_path: Path, bucket: tuple[
         pass
     end = stream.latestOffset(middle, ReadAllAvailable())
     assert percents(stream, stream.partitions(middle, end)) == [20, 21, 22, 23, 24]
+
+
+@pytest.mark.timeout(240)
+def test_a_table_in_a_bucket_is_written_once(tmp_path: Path, bucket: tuple[str, Any]) -> None:
+    lake, _ = bucket
+    address, mark, query = lake.partition("?")
+    place = f"{address}/mine{mark}{query}"
+    put(place, things(0, 10), batch=0, partitionBy="name")
+    for _ in range(2):
+        put(place, things(10, 20), batch=1)
+    put(place, things(5, 25), mergeKeys="n")
+    source = LakeTableSource({"path": place})
+    reader: Any = source.reader(source.schema())
+    found = [batch for task in reader.partitions() for batch in reader.read(task)]
+    assert sorted(n for one in found for n in one.column("n").to_pylist()) == list(range(25))
+    put(place, things(0, 3), overwrite=True)
+    assert len(reader.partitions()) == 1

@@ -44,7 +44,7 @@ def things(first: int, end: int) -> pa.Table:
 
 
 def put(
-    place: Path,
+    place: Path | str,
     rows: pa.Table,
     *,
     batch: int | None = None,
@@ -59,7 +59,7 @@ def put(
 
 
 def prepared(
-    place: Path,
+    place: Path | str,
     rows: pa.Table,
     batch: int | None = None,
     query: str = "q",
