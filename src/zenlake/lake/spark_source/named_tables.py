@@ -48,23 +48,22 @@ def register_tables(spark: SparkSession, lake: str, database: str = "lake") -> l
         raise LocalError(f"database={database!r}: write a name of letters, digits and _")
     wanted = _schemas(place)
     spark.sql(f"CREATE DATABASE IF NOT EXISTS `{database}`")
-    known = {row["tableName"] for row in spark.sql(f"SHOW TABLES IN `{database}`").collect()}
-    for name in sorted(known | wanted.keys()):
-        full = f"`{database}`.`{name}`"
-        if name in known:
-            there = _source_of(spark, full)
-            if not there.startswith("zenlake."):
-                if name not in wanted:
-                    continue
-                raise LocalError(
-                    f"database '{database}' has a table '{name}' that is not of a lake; choose "
-                    "another database: register_tables(spark, lake, database='…')"
-                )
+    known = _sources(spark, database)
+    for name in sorted(known.keys() | wanted.keys()):
+        full, source = f"`{database}`.`{name}`", f"zenlake.{database}.{name}"
+        there = known.get(name, source)
+        if there.partition(".")[0] != "zenlake":
+            if name not in wanted:
+                continue
+            raise LocalError(
+                f"database '{database}' has a table '{name}' that is not of a lake; choose "
+                "another database: register_tables(spark, lake, database='…')"
+            )
         # The class is the session's: another program may have made the table in a catalog.
         if name in wanted:
             _register(spark, database, name, (place / name).uri)
         if name in known:
-            if name in wanted and spark.table(full).schema == wanted[name]:
+            if name in wanted and there == source and spark.table(full).schema == wanted[name]:
                 continue
             spark.sql(f"DROP TABLE {full}")
         if name in wanted:
@@ -113,10 +112,15 @@ def _source(name: str, path: str) -> type[LakeTableSource]:
     return type("NamedTableSource", (LakeTableSource,), {"format_name": name, "path": path})
 
 
-def _source_of(spark: SparkSession, table: str) -> str:
-    """Return the name of the data source of a table in the catalog."""
-    rows: Any = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    return next((row["data_type"] for row in rows if row["col_name"] == "Provider"), "")
+def _sources(spark: SparkSession, database: str) -> dict[str, str]:
+    """Return the name of the data source of each table in a database."""
+    rows: Any = spark.sql(f"SHOW TABLE EXTENDED IN `{database}` LIKE '*'").collect()
+    found = {}
+    for row in rows:
+        provider = re.search(r"^Provider: (.*)$", row["information"], re.MULTILINE)
+        if not row["isTemporary"]:
+            found[row["tableName"]] = provider[1] if provider else ""
+    return found
 
 
 def _schemas(place: LakeLocation) -> dict[str, StructType]:
