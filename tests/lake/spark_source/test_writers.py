@@ -6,6 +6,7 @@ import json
 import pickle
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -196,6 +197,19 @@ def test_an_abort_removes_files_unless_they_are_in_the_table(tmp_path: Path) -> 
     commit(writer, messages)
     writer.abort(messages)  # as after a commit whose answer did not come
     assert numbers(place) == list(range(20))
+
+
+def test_a_file_that_vacuum_has_taken_is_not_committed(tmp_path: Path) -> None:
+    place = tmp_path / "lake" / "things"
+    put(place, things(0, 10))
+    messages, writer = prepared(place, things(10, 20))
+    gone = messages[0].files[0]
+    (place / gone.path).unlink()
+    # Written an hour ago.
+    messages[0].files[0] = replace(gone, modified=gone.modified - 3_600_000)
+    with pytest.raises(FileNotFoundError, match=f"the file {gone.path} .* 60 minutes ago"):
+        commit(writer, messages)
+    assert numbers(place) == list(range(10))
 
 
 def test_overwrite_replaces_all_rows_in_one_version(tmp_path: Path) -> None:

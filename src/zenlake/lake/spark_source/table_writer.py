@@ -11,6 +11,7 @@ committed.
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ FILE_BYTES: Final = 64 << 20
 """Bytes of rows, as Arrow has them, after which a task writes files."""
 MOST_FILES: Final = 10_000
 """Files that a task may write."""
+OLD_SECONDS: Final = 600.0
+"""Age of a file from which on a commit looks whether it is there."""
 MOST_TRIES: Final = 8
 """Times that a commit tries again behind others."""
 
@@ -215,6 +218,7 @@ class TableWriter:
         """Commit what all tasks wrote; `batch`: the number of a stream's batch."""
         written = [one for one in messages if isinstance(one, WrittenFiles)]
         files = [file for one in written for file in one.files]
+        self._demand_there(files)
         query = next((one.query for one in written if one.query), "")
         for left in reversed(range(MOST_TRIES)):
             table = self._opened()
@@ -231,6 +235,19 @@ class TableWriter:
                 log.info("%s; looking again", error)
             else:
                 return
+
+    def _demand_there(self, files: Sequence[DataFile]) -> None:
+        """Raise `OSError` if a file is gone: vacuum takes old ones that no version has."""
+        for file in files:
+            if time.time() - file.modified / 1000 > OLD_SECONDS and not self.place.exists(
+                file.path
+            ):
+                raise FileNotFoundError(
+                    f"the file {file.path} of table '{self.name}' was written "
+                    f"{(time.time() - file.modified / 1000) / 60:.0f} minutes ago, and vacuum has "
+                    "taken it as a file that nobody needs; write fewer rows at once, or let "
+                    "`history` in lake.json5 be longer than a write takes"
+                )
 
     def abort(self, messages: Sequence[Any]) -> None:
         """Remove what tasks wrote, unless the table has it."""
