@@ -65,6 +65,10 @@ def test_a_put_makes_or_changes_a_table_and_a_delete_removes_it(tmp_path: Path) 
                 (b'{"merge": "**"}', "the name of a table"),
                 (b'{"merge": "a//b"}', "a chunk is empty"),
                 (b"[" * 60_000, "send JSON"),
+                (
+                    b'{"format": "robot/${id}/pose", "decoder": "os:abort"}',
+                    "a decoder is a program",
+                ),
             ):
                 odd = web.put("/@lake/tables/pose", content=body)
                 assert (odd.status_code, why in odd.text) == (400, True)

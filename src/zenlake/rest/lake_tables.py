@@ -6,8 +6,8 @@
     DELETE /@lake/tables/climate
 
 They go to the socket that `zenlake lake table` uses. A user needs the right to put or delete that
-key, and to read all keys: a table is for everybody, and the answer counts rows of all its keys. Who
-renames or merges needs the right to delete the key of the table that goes.
+key, and to read all keys: a table is for everybody, and the answer counts rows of all its keys. No
+request names a decoder: the lake would import and call whatever that says. Who renames or merges needs the right to delete the key of the table that goes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from zenlake.routing.policy.messages import DELETE, INGRESS, PUT
 __all__ = ["TablesByHttp", "is_lake_table"]
 
 ROOT: Final = "@lake/tables/"
+DECODER: Final = "decoder"
 FROM: Final = "from"
 MERGE: Final = "merge"
 LONGEST: Final = 1 << 16
@@ -55,6 +56,11 @@ class TablesByHttp:
             raise LocalError(f"send JSON such as {_EXAMPLE}: {error}") from None
         if not isinstance(table, dict):
             raise LocalError(f"send an object such as {_EXAMPLE}")
+        if table.get(DECODER) is not None:
+            raise LocalError(
+                "a decoder is a program, which no request over HTTP may name: write it into "
+                "lake.json5, or say `zenlake lake table` on the machine of the lake"
+            )
         for member in (FROM, MERGE):
             if member in table:
                 return await self._join(member, key, table, user, address)
