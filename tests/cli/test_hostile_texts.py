@@ -248,6 +248,9 @@ ON_FILES = {
     "lake status --json": "lake status --lake {lake} --journal {journal} --json",
     "lake tables": "lake tables --lake {lake}",
     "lake tables --json": "lake tables --lake {lake} --json",
+    "lake suggest": "lake suggest --lake {lake}",
+    "lake suggest --json": "lake suggest --lake {lake} --json",
+    "lake table list": "lake table list --lake {lake}",
     "lake view list": "lake view list --lake {lake}",
     "lake alert list": "lake alert list --lake {lake}",
     "diff": "diff bad/** nothing/** --journal {journal}",
@@ -261,7 +264,7 @@ ON_FILES = {
 #: Those that name no key, value or reason of a stranger.
 QUIET_ON_FILES = {
     "journal ls", "journal verify", "ledger", "lake tables", "lake tables --json",
-    "lake view list", "lake alert list", "sql --plot",
+    "lake table list", "lake view list", "lake alert list", "sql --plot",
 }  # fmt: skip
 
 
