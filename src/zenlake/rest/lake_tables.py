@@ -6,8 +6,9 @@
     DELETE /@lake/tables/climate
 
 They go to the socket that `zenlake lake table` uses. A user needs the right to put or delete that
-key, and to read all keys: a table is for everybody, and the answer counts rows of all its keys. No
-request names a decoder: the lake would import and call whatever that says. Who renames or merges needs the right to delete the key of the table that goes.
+key, and to read all keys: a table is for everybody, and the answer counts rows of all its keys. Who
+renames or merges needs the right to delete the key of the table that goes. No request names a
+decoder, which the lake would import and call.
 """
 
 from __future__ import annotations
