@@ -24,7 +24,7 @@ from zenlake.values import CongestionControl
 if TYPE_CHECKING:
     from zenlake.api.session import Session
 
-__all__ = ["Result", "ResultPublisher"]
+__all__ = ["JSON", "RECENT", "Result", "ResultPublisher", "RouterLink"]
 
 log = logging.getLogger("zenlake.lake")
 
@@ -38,6 +38,37 @@ RECENT: Final = 30.0
 
 Result = tuple[str, str]
 """A key and its value as JSON."""
+
+
+@final
+class RouterLink:
+    """Where the puts of a lake go, and whether some of them may have been lost."""
+
+    def __init__(self, session: Session) -> None:
+        """`session`: the bus."""
+        self._session = session
+        self._links: set[Any] = set(session.info.links())
+        self.was_broken = False
+        """Whether a link broke since somebody set this to False."""
+
+    def look(self) -> bool:
+        """Note links that broke; return True if puts go anywhere."""
+        links = set(self._session.info.links())
+        self.was_broken = self.was_broken or bool(self._links - links)
+        self._links = links
+        # Routers and peers need nobody else.
+        return bool(links) or self._session.runtime.node.settings.mode != CLIENT
+
+    def put(self, key: str, payload: str | bytes, encoding: str = JSON) -> bool:
+        """Put a value; waits for a router that does not read. Return False if it was refused."""
+        try:
+            self._session.put(
+                key, payload, encoding=encoding, congestion_control=CongestionControl.BLOCK
+            )
+        except ZError as error:
+            log.debug("%s was not published: %s", key, error)
+            return False
+        return True
 
 
 @final
@@ -64,15 +95,13 @@ class ResultPublisher:
         self.denied = 0
         self._may_put = may_put
         self._over = False
+        self._link = None if session is None else RouterLink(session)
         self._session = session
         self._clock = clock
         self._token = None if session is None else session.liveliness().declare_token(root)
         self._lock = threading.Lock()
         self._waiting: deque[Result] = deque(unsent)
         self._recent: deque[tuple[float, str, str]] = deque(maxlen=MOST)
-        self._links: set[Any] = set() if session is None else set(session.info.links())
-        #: Whether a link broke since results were published last.
-        self._broken = False
 
     @property
     def waiting(self) -> int:
@@ -82,12 +111,13 @@ class ResultPublisher:
     def unsent(self) -> list[Result]:
         """Return what waits, and what may have been lost with a link."""
         with self._lock:
-            again = [(key, text) for _, key, text in self._recent] if self._broken else []
+            is_broken = self._link is not None and self._link.was_broken
+            again = [(key, text) for _, key, text in self._recent] if is_broken else []
             return [*again, *self._waiting][-MOST:]
 
     def put(self, subject: str, result: Mapping[str, Any]) -> None:
         """Publish one result, now or when there is a router; the table has it in any case."""
-        if self._session is None:
+        if self._link is None:
             return
         key = f"{self.root}/{subject}" if subject else self.root
         text = json.dumps(plain(dict(result)), ensure_ascii=False)
@@ -96,30 +126,25 @@ class ResultPublisher:
                 self._waiting.popleft()
                 self.lost += 1
             self._waiting.append((key, text))
-            self._send(self._session)
+            self._send(self._link)
 
     def look(self) -> None:
         """Publish what waited for a router, and what may have been lost with a link."""
         # Who looks after all views and alerts calls this, and waits for no put: it calls again.
-        if self._session is None or not self._lock.acquire(blocking=False):
+        if self._link is None or not self._lock.acquire(blocking=False):
             return
         try:
-            self._send(self._session)
+            self._send(self._link)
         finally:
             self._lock.release()
 
-    def _send(self, session: Session) -> None:
-        links = set(session.info.links())
-        self._broken = self._broken or bool(self._links - links)
-        self._links = links
-        if self._over:
-            return
-        if not links and session.runtime.node.settings.mode == CLIENT:
+    def _send(self, link: RouterLink) -> None:
+        if not link.look() or self._over:
             return
         now = self._clock()
-        if self._broken:
+        if link.was_broken:
             # However long there was no link: what counts is what was under way when it broke.
-            self._broken = False
+            link.was_broken = False
             again = [(key, text) for _, key, text in self._recent]
             self._recent.clear()
             self._waiting.extendleft(reversed(again))
@@ -131,10 +156,7 @@ class ResultPublisher:
                 self._waiting.popleft()
                 self.denied += 1
                 continue
-            try:
-                session.put(key, text, encoding=JSON, congestion_control=CongestionControl.BLOCK)
-            except ZError as error:
-                log.debug("%s was not published: %s", key, error)
+            if not link.put(key, text):
                 return
             self._waiting.popleft()
             self._recent.append((now, key, text))
