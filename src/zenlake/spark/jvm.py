@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = [
     "active",
     "active_context",
     "analysed_plan",
     "arrow_stream",
+    "classic_column",
+    "column_name",
+    "column_of_expression",
     "copy_view",
     "current",
     "finish_planning",
@@ -179,6 +182,41 @@ def relation_names(frame: DataFrame) -> set[str]:
                 if identifier.isDefined():
                     names.add(str(identifier.get().name()))
     return names
+
+
+def classic_column(column: Column) -> Column:
+    """Return a column that Spark of this process understands.
+
+    `pyspark.pipelines` makes columns of Spark Connect of the texts that it is given.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    if isinstance(column, ClassicColumn):
+        return column
+    inside: Any = column._expr
+    name = getattr(inside, "_unparsed_identifier", None)
+    return f.expr(inside._expr) if name is None else f.col(name)
+
+
+def column_name(column: Column) -> str | None:
+    """Return the name that a column is, or None if it is an expression or has a qualifier."""
+    inside: Any = classic_column(column)
+    node = inside._jc.node()
+    if node.getClass().getSimpleName() == "ExpressionColumnNode":
+        node = node.expression()
+    if node.getClass().getSimpleName() != "UnresolvedAttribute":
+        return None
+    parts = node.nameParts()
+    return str(parts.apply(0)) if parts.size() == 1 else None
+
+
+def column_of_expression(session: SparkSession, expression: Any) -> Column:
+    """Return an expression of a parsed plan as a column."""
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    utils = java_packages(session.sparkContext).org.apache.spark.sql.classic.ExpressionUtils
+    return ClassicColumn(utils.column(expression))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.pipelines.output import Sink
 
 from zenlake.errors import LocalError
+from zenlake.lake.pipelines.auto_cdc import ChangeWriter, write_changes
 
 if TYPE_CHECKING:
     from pyspark.pipelines.output import Output
@@ -48,7 +49,12 @@ def started(
     """
     frame = planned.frame
     frame.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
-    if isinstance(target, Sink):
+    own: ChangeWriter | None = None
+    if planned.changes is not None:
+        writer, own = write_changes(
+            frame, planned.changes, path=path, application=application, checkpoint=checkpoint
+        )
+    elif isinstance(target, Sink):
         writer = frame.writeStream.format(target.format).options(**target.options)
     else:
         writer = frame.writeStream.format("zenlake").options(
@@ -59,16 +65,20 @@ def started(
         writer.outputMode("append").queryName(name).option("checkpointLocation", str(checkpoint))
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=EVERY)
-    return FlowQuery(writer.start())
+    return FlowQuery(writer.start(), own)
 
 
 @final
 class FlowQuery:
     """A streaming query, and how far it is."""
 
-    def __init__(self, query: StreamingQuery) -> None:
-        """Follow a query that was started just now."""
+    def __init__(self, query: StreamingQuery, changes: ChangeWriter | None = None) -> None:
+        """Follow a query that was started just now.
+
+        `changes`: what writes its batches, if Spark does not.
+        """
         self._query = query
+        self._changes = changes
         self._seen = -1
         self.batches = 0
         self.rows = 0
@@ -93,13 +103,21 @@ class FlowQuery:
 
     def wait(self) -> None:
         """Wait until it has ended; raises what it failed with."""
-        while not self._query.awaitTermination(WAIT_SECONDS):
-            self.look()
+        try:
+            while not self._query.awaitTermination(WAIT_SECONDS):
+                self.look()
+        except PySparkException:
+            if self._changes is not None and self._changes.failure is not None:
+                raise self._changes.failure from None
+            raise
         self.look()
 
     def failure(self) -> BaseException | None:
         """Return what it failed with."""
-        return self._query.exception()
+        found = self._query.exception()
+        # Spark has only the traceback of what was raised in Python.
+        own = None if self._changes is None else self._changes.failure
+        return own if found is not None and own is not None else found
 
     def stop(self) -> None:
         """End it; it goes on from there when it is started again."""

@@ -18,6 +18,7 @@ from pyspark.pipelines.output import MaterializedView, Sink, StreamingTable, Tem
 from pyspark.sql.types import StructField, StructType
 
 from zenlake.config.nearest import nearest
+from zenlake.lake.pipelines.changes import Changes, changes_of
 from zenlake.lake.pipelines.definitions import AnyFlow, Definitions, PipelineError
 from zenlake.lake.pipelines.project import raised_in
 from zenlake.spark import jvm
@@ -54,6 +55,13 @@ class PlannedFlow:
     frame: DataFrame
     #: The names of the tables that it reads.
     inputs: frozenset[str]
+    #: What is done with the events of a flow of changes.
+    changes: Changes | None = None
+
+    @property
+    def columns(self) -> StructType:
+        """The columns that the flow gives its table."""
+        return self.frame.schema if self.changes is None else self.changes.table_schema
 
 
 @final
@@ -128,7 +136,8 @@ def _planned(
         )
     if isinstance(target, TemporaryView):
         frame.createOrReplaceTempView(flow.target)
-    return PlannedFlow(flow, frame, frozenset(jvm.relation_names(frame)))
+    changes = changes_of(flow, frame) if isinstance(flow, AutoCdcFlow) else None
+    return PlannedFlow(flow, frame, frozenset(jvm.relation_names(frame)), changes)
 
 
 def _frame(flow: AnyFlow, spark: SparkSession, folder: Path) -> DataFrame:
@@ -165,7 +174,7 @@ def _finish_output(
     for one in graph.flows:
         if one.flow.target != name:
             continue
-        for column in one.frame.schema.fields:
+        for column in one.columns.fields:
             before = columns.setdefault(column.name.lower(), column)
             if before.dataType != column.dataType:
                 raise PipelineError(

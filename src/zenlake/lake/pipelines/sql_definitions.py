@@ -5,6 +5,7 @@
     CREATE TEMPORARY VIEW moving AS SELECT …;
     CREATE STREAMING TABLE all_low;
     CREATE FLOW night AS INSERT INTO all_low BY NAME SELECT … FROM STREAM …
+    CREATE FLOW moves AS AUTO CDC INTO places FROM STREAM seen KEYS (id) SEQUENCE BY time
 
 Each statement becomes the output and the flow that `pyspark.pipelines` makes of a decorated
 function.
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
-from pyspark.pipelines.flow import Flow
+from pyspark.pipelines.flow import AutoCdcFlow, Flow
 from pyspark.pipelines.output import MaterializedView, StreamingTable, TemporaryView
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 
@@ -26,7 +27,7 @@ from zenlake.lake.query.executor import one_line
 from zenlake.spark import jvm
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 __all__ = ["read_sql"]
 
@@ -37,6 +38,7 @@ _TABLES: Final[dict[str, tuple[type[StreamingTable | MaterializedView], bool]]] 
     "CreateStreamingTable": (StreamingTable, False),
     "CreateStreamingTableAsSelect": (StreamingTable, True),
     "CreateMaterializedViewAsSelect": (MaterializedView, True),
+    "CreateStreamingTableAutoCdc": (StreamingTable, False),
 }
 
 
@@ -80,6 +82,8 @@ def _table(
     )
     if has_query:
         definitions.register_flow(_query(spark, name, name, plan.query(), at))
+    elif kind == "CreateStreamingTableAutoCdc":
+        definitions.register_auto_cdc_flow(_changes(spark, name, name, plan, at))
 
 
 def _view(spark: SparkSession, definitions: Definitions, plan: Any, at: SourceCodeLocation) -> None:
@@ -94,16 +98,52 @@ def _view(spark: SparkSession, definitions: Definitions, plan: Any, at: SourceCo
 
 def _flow(spark: SparkSession, definitions: Definitions, plan: Any, at: SourceCodeLocation) -> None:
     name, what = _name(plan.name()), plan.flowOperation()
-    if what.getClass().getSimpleName() != "InsertIntoStatement":
-        raise PipelineError(
-            "changes are applied by dp.create_auto_cdc_flow in a file of Python", at
-        )
+    if what.getClass().getSimpleName() == "AutoCdcInto":
+        target = _name(what.targetTable())
+        definitions.register_auto_cdc_flow(_changes(spark, name, target, what, at))
+        return
     if not what.byName():
         raise PipelineError("columns go by their names; write INSERT INTO … BY NAME SELECT …", at)
-    target = what.table().multipartIdentifier()
-    definitions.register_flow(
-        _query(spark, name, target.apply(target.size() - 1), what.query(), at)
+    target = _last(what.table().multipartIdentifier())
+    definitions.register_flow(_query(spark, name, target, what.query(), at))
+
+
+def _changes(
+    spark: SparkSession, name: str, target: str, plan: Any, at: SourceCodeLocation
+) -> AutoCdcFlow:
+    """Return the flow that AUTO CDC describes."""
+    source = plan.source()
+    if source.getClass().getSimpleName() == "NamedStreamingRelation":
+        source = source.child()
+    # The parser takes streams and nothing else.
+    if source.getClass().getSimpleName() != "UnresolvedRelation":
+        raise PipelineError("changes come from a stream with a name; write FROM STREAM name", at)
+    deletes = plan.deleteCondition()
+
+    def columns(found: Any) -> list[Column] | None:
+        return _columns(spark, found.get()) if found.isDefined() else None
+
+    return AutoCdcFlow(
+        name=name,
+        target=target,
+        source=_last(source.multipartIdentifier()),
+        keys=_columns(spark, plan.keys()),
+        sequence_by=jvm.column_of_expression(spark, plan.sequenceByExpr()),
+        apply_as_deletes=jvm.column_of_expression(spark, deletes.get())
+        if deletes.isDefined()
+        else None,
+        column_list=columns(plan.includeColumns()),
+        except_column_list=columns(plan.excludeColumns()),
+        stored_as_scd_type=2 if plan.storedAsScdType() == 2 else 1,
+        track_history_column_list=columns(plan.trackHistoryColumns()),
+        track_history_except_column_list=columns(plan.trackHistoryExceptColumns()),
+        spark_conf={},
+        source_code_location=at,
     )
+
+
+def _columns(spark: SparkSession, found: Any) -> list[Column]:
+    return [jvm.column_of_expression(spark, found.apply(n)) for n in range(found.size())]
 
 
 def _query(spark: SparkSession, name: str, target: str, plan: Any, at: SourceCodeLocation) -> Flow:
@@ -117,7 +157,10 @@ def _query(spark: SparkSession, name: str, target: str, plan: Any, at: SourceCod
 
 
 def _name(identifier: Any) -> str:
-    parts = identifier.nameParts()
+    return _last(identifier.nameParts())
+
+
+def _last(parts: Any) -> str:
     return str(parts.apply(parts.size() - 1))
 
 
