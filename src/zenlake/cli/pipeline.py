@@ -116,6 +116,12 @@ def run_pipeline(
         report = runner.run_once(list(runner.graph.tables) if full_all else full or [])
         for line in runner.notes:
             note(line)
+        published = runner.published.names()
+        if published:
+            note(
+                f"nothing was published of {', '.join(published)}: this run is not on the bus. The "
+                "lake does it when it runs (zenlake up)"
+            )
         _print_report(report, as_json)
         if report.failed:
             raise ZError(f"{len(report.failed)} of the flows failed")

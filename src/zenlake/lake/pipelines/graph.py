@@ -21,6 +21,7 @@ from zenlake.config.nearest import nearest
 from zenlake.lake.pipelines.changes import Changes, changes_of
 from zenlake.lake.pipelines.definitions import AnyFlow, Definitions, PipelineError
 from zenlake.lake.pipelines.project import raised_in
+from zenlake.lake.pipelines.publication import Publication, publication_of
 from zenlake.spark import jvm
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class PlannedTable:
 
     output: StreamingTable | MaterializedView
     schema: StructType
+    #: How its rows are put on the bus.
+    publication: Publication | None = None
 
 
 @final
@@ -193,7 +196,7 @@ def _add_table(
     output: StreamingTable | MaterializedView,
     schema: StructType,
 ) -> None:
-    graph.tables[name] = PlannedTable(output, schema)
+    graph.tables[name] = PlannedTable(output, schema, publication_of(output, schema))
     catalog.show(name, schema)
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 from zenlake.errors import LocalError, ZError
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.pipelines.project import Project, open_project
+from zenlake.lake.pipelines.publishing import PublishedTables
 from zenlake.lake.pipelines.runner import PipelineRunner
 from zenlake.lake.pipelines.state import PipelineState, pipelines_folder
 from zenlake.lake.pipelines.tables import PipelineTables
@@ -29,6 +30,7 @@ from zenlake.lake.pipelines.tables import PipelineTables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from zenlake.api.session import Session
     from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["Pipelines"]
@@ -57,8 +59,13 @@ class Pipelines:
         folder: Path,
         complain: Callable[[str], None],
         database: str = "lake",
+        session: Session | None = None,
     ) -> None:
-        """`folder`: where the files are; it may appear later. `database`: for names of tables."""
+        """`folder`: where the files are; it may appear later. `database`: for names of tables.
+
+        `session`: the bus, if the lake is on one.
+        """
+        self._published = PublishedTables(session)
         self._place = place
         self._spark = spark
         self._folder = folder
@@ -81,6 +88,7 @@ class Pipelines:
             if self._runner is not None:
                 self._runner.close()
             self._runner = None
+            self._published.close()
             self._held.close()
 
     def problems(self) -> tuple[str, ...]:
@@ -164,7 +172,9 @@ class Pipelines:
         them is wrong; `good`: a copy of older files, which runs in their place.
         """
         state = PipelineState(pipelines_folder(self._place.uri) / project.name)
-        runner = PipelineRunner(good or project, self._tables(), state, self._complain)
+        runner = PipelineRunner(
+            good or project, self._tables(), state, self._complain, self._published
+        )
         runner.load()
         old = self._runner
         if old is None or old.project.name != project.name:

@@ -34,6 +34,7 @@ from zenlake.lake.pipelines.definitions import AnyFlow, Definitions, PipelineErr
 from zenlake.lake.pipelines.flow_query import FlowQuery, started
 from zenlake.lake.pipelines.graph import Graph, PlannedFlow, analyse
 from zenlake.lake.pipelines.project import Project, load, raised_in
+from zenlake.lake.pipelines.publishing import PublishedTables
 from zenlake.lake.pipelines.state import PipelineState
 from zenlake.lake.pipelines.tables import PipelineTables
 
@@ -97,8 +98,13 @@ class PipelineRunner:
         tables: PipelineTables,
         state: PipelineState,
         complain: Callable[[str], None],
+        published: PublishedTables | None = None,
     ) -> None:
-        """`tables`: those of the lake, by the names that the pipeline's files use."""
+        """`tables`: those of the lake, by the names that the pipeline's files use.
+
+        `published`: puts rows on the bus; without it they wait for a lake that runs.
+        """
+        self.published = published or PublishedTables(None)
         self.project = project
         self._tables = tables
         self._state = state
@@ -159,6 +165,16 @@ class PipelineRunner:
                 if not isinstance(self._target(element), Sink):
                     self._tables.empty(element.planned.flow.target)
                 self._state.end_refresh(name)
+        # Before a flow begins, so that the first rows of a new table are published, too.
+        self.published.follow(
+            self._tables.place,
+            {
+                name: table.publication
+                for name, table in self.graph.tables.items()
+                if table.publication is not None
+            },
+            self._state.folder / "published",
+        )
 
     def _named(self, full: Sequence[str]) -> set[str]:
         """Return the flows and views of tables that are computed again."""
@@ -302,14 +318,16 @@ class PipelineRunner:
 
     def stopped(self) -> dict[str, str]:
         """Return why flows do not go on, by name."""
-        return {
+        flows = {
             name: f"the flow '{name}' of the pipeline '{self.project.name}' is stopped: {one.why}"
             for name, one in tuple(self._elements.items())
             if one.why
         }
+        return {**self.published.stopped(), **flows}
 
     def facts(self) -> list[dict[str, Any]]:
         """Return what can be said of each flow and materialized view."""
+        published = self.published.facts()
         return [
             {
                 "name": name,
@@ -325,6 +343,7 @@ class PipelineRunner:
                 "batches": one.batches,
                 "rows": one.rows,
                 "progress": one.progress or {},
+                "published": published.get(one.planned.flow.target, {}),
             }
             for name, one in tuple(self._elements.items())
         ]

@@ -90,7 +90,7 @@ def serve_lake(
 
                 # With Spark Connect `lake` is the database of views that its clients see.
                 database = "lake_tables" if connect else "lake"
-                running = Pipelines(pipeline.place, spark, pipelines, complain, database)
+                running = Pipelines(pipeline.place, spark, pipelines, complain, database, session)
                 service.on_status(running.problems, stopped=running.stopped)
                 service.handle("pipeline", running.handle)
                 service.add(running)
