@@ -261,11 +261,14 @@ def finish_planning(frame: DataFrame) -> None:
 
 
 def frame_of_plan(session: SparkSession, plan: Any) -> DataFrame:
-    """Return the frame of a parsed plan, with every name resolved."""
+    """Return the frame of a parsed plan, with every name resolved.
+
+    Spark marks the nodes that it has looked at, found or not: a copy can be looked at again.
+    """
     from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
     datasets = java_packages(session.sparkContext).org.apache.spark.sql.classic.Dataset
-    return ClassicFrame(datasets.ofRows(session._jsparkSession, plan), session)
+    return ClassicFrame(datasets.ofRows(session._jsparkSession, plan.clone()), session)
 
 
 def copy_view(name: str, source: SparkSession, target: SparkSession) -> None:
