@@ -1,0 +1,35 @@
+"""The pipelines among the examples, with the tests that lie beside them, as a stranger runs those."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "pipelines"
+FOLDERS = sorted(one for one in EXAMPLES.iterdir() if any(one.glob("test_*.py")))
+
+
+class Reports:
+    """What the tests of an example did."""
+
+    def __init__(self) -> None:
+        self.passed: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self.passed.append(report.nodeid)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.name))
+def test_the_tests_of_an_example_pass(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    # A run of pytest of its own, which joins the Spark of this process.
+    reports = Reports()
+    plain = ["-q", "--no-header", "-o", "addopts=", "-c", "/dev/null", "--rootdir", str(folder)]
+    without = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:terminalreporter"]
+    basetemp = f"--basetemp={tmp_path / 'runs'}"
+    code = pytest.main([*plain, *without[:4], basetemp, str(folder)], plugins=[reports])
+    assert code == pytest.ExitCode.OK
+    assert reports.passed
