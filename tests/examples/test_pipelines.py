@@ -28,8 +28,8 @@ def test_the_tests_of_an_example_pass(spark: SparkSession, folder: Path, tmp_pat
     # A run of pytest of its own, which joins the Spark of this process.
     reports = Reports()
     plain = ["-q", "--no-header", "-o", "addopts=", "-c", "/dev/null", "--rootdir", str(folder)]
-    without = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:terminalreporter"]
+    without = ["-p", "no:cacheprovider", "-p", "no:xdist"]
     basetemp = f"--basetemp={tmp_path / 'runs'}"
-    code = pytest.main([*plain, *without[:4], basetemp, str(folder)], plugins=[reports])
+    code = pytest.main([*plain, *without, basetemp, str(folder)], plugins=[reports])
     assert code == pytest.ExitCode.OK
     assert reports.passed

@@ -1,4 +1,4 @@
-"""The folder that `zenlake pipeline init` makes: a pipeline to begin with."""
+"""The folder that `zenlake pipeline init` makes: a pipeline to begin with, and a test of it."""
 
 from __future__ import annotations
 
@@ -47,10 +47,48 @@ AS SELECT key, sum(samples) AS samples FROM samples_by_minute GROUP BY key
 ORDER BY samples DESC LIMIT 20
 """
 
+TEST: Final = '''\
+"""What the pipeline makes of samples: run with `pytest`."""
+
+from datetime import UTC, datetime
+
+from zenlake.testing.pipeline import PipelineHarness
+
+pytest_plugins = ["zenlake.testing.pipeline"]
+
+
+def at(minute: int, second: int = 0) -> datetime:
+    return datetime(2026, 1, 31, 12, minute, second, tzinfo=UTC)
+
+
+def test_samples_are_counted_when_their_minute_is_over(pipeline: PipelineHarness) -> None:
+    pipeline.record(
+        [
+            {"key": "robot/7/pose", "value": b"12345", "time": at(0, 10)},
+            {"key": "robot/7/pose", "value": b"12", "time": at(0, 50)},
+            {"key": "robot/8/pose", "value": b"1", "time": at(0, 30)},
+            # Ten seconds after its end nothing is waited for.
+            {"key": "robot/8/pose", "value": b"1", "time": at(1, 11)},
+        ]
+    )
+    pipeline.step()
+    pipeline.table("samples_by_minute").assert_rows(
+        [
+            {"minute": at(0), "key": "robot/7/pose", "samples": 2, "bytes": 7},
+            {"minute": at(0), "key": "robot/8/pose", "samples": 1, "bytes": 1},
+        ],
+        by=["minute", "key"],
+    )
+    pipeline.table("busiest_keys").assert_rows(
+        [{"key": "robot/7/pose", "samples": 2}, {"key": "robot/8/pose", "samples": 1}]
+    )
+'''
+
 FILES: Final = {
     "spark-pipeline.yml": SPEC,
     "transformations/samples_by_minute.py": PYTHON,
     "transformations/busiest_keys.sql": SQL,
+    "tests/test_samples_by_minute.py": TEST,
 }
 
 
