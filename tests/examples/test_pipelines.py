@@ -1,4 +1,4 @@
-"""The pipelines among the examples, with the tests that lie beside them, as a stranger runs those."""
+"""The pipelines among the examples pass the tests that lie beside them, as strangers run them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ def with_features(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     for batch in batches:
         micros = batch["time"].cast(pa.int64())
         days = pc.divide(micros, DAY_MICROS)
-        of_day = pc.divide(pc.subtract(micros, pc.multiply(days, DAY_MICROS)).cast(pa.float64()), DAY_MICROS)
+        of_day = pc.divide(
+            pc.subtract(micros, pc.multiply(days, DAY_MICROS)).cast(pa.float64()), DAY_MICROS
+        )
         turn = pc.multiply(of_day, 2 * math.pi)
         yield pa.RecordBatch.from_pydict(
             {

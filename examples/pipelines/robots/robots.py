@@ -1,7 +1,7 @@
 """What robots are, kept up to date from changes, whatever order they come in.
 
-`robot_changes` has a row for each change: the robot, a number that counts its changes, what it is now,
-and whether it was taken out of service.
+`robot_changes` has a row for each change: the robot, a number that counts its changes, what it is
+now, and whether it was taken out of service.
 """
 
 from pyspark import pipelines as dp

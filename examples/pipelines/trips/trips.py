@@ -1,7 +1,7 @@
 """Trips cut from poses: a trip ends when its robot says nothing for a minute.
 
-The state of a robot is the trip that it is on. A timer ends the trip when the time of the stream has
-passed a minute without a pose, so that the last trip of a robot ends as well.
+The state of a robot is the trip that it is on. A timer ends the trip when the time of the stream
+has passed a minute without a pose, so that the last trip of a robot ends as well.
 """
 
 import math

@@ -299,7 +299,9 @@ class PipelineHarness:
         self.notes += runner.notes
         if report.failed:
             failures = report.failed.items()
-            raise LocalError("; ".join(f"the flow '{name}' failed: {why}" for name, why in failures))
+            raise LocalError(
+                "; ".join(f"the flow '{name}' failed: {why}" for name, why in failures)
+            )
         return report
 
     # --- what comes out ---------------------------------------------------------------------------

@@ -91,9 +91,7 @@ def _first_equal(row: Row, others: Sequence[Row]) -> int | None:
     return None
 
 
-def _changed(
-    missing: list[Row], unexpected: list[Row], by: Sequence[str]
-) -> list[tuple[Row, Row]]:
+def _changed(missing: list[Row], unexpected: list[Row], by: Sequence[str]) -> list[tuple[Row, Row]]:
     """Take pairs of one row, as expected and as it is, out of both lists."""
     pairs: list[tuple[Row, Row]] = []
     left: list[Row] = []
