@@ -46,7 +46,9 @@ class TripCutter(StatefulProcessor):
             self.trip.update(trip)
             self.handle.registerTimer((trip[1] + PAUSE_MICROS) // 1000 + 1)
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expired: Any) -> Iterator[Any]:
+    def handleExpiredTimer(
+        self, key: Any, timerValues: Any, expiredTimerInfo: Any
+    ) -> Iterator[Any]:
         """Give the trip of a robot that has been silent for a minute."""
         if self.trip.exists():
             yield self.ended(key, self.trip.get())

@@ -29,7 +29,6 @@ from zenlake.testing.row_difference import row_difference
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from zenlake.lake import LakeConfig
     from zenlake.lake.pipelines.runner import PipelineRunner, RunReport
@@ -425,7 +424,9 @@ def _told(schema: str) -> dict[str, Any]:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    told: StructType = StructType.fromDDL(schema)
+    told = StructType.fromDDL(schema)
+    if not isinstance(told, StructType):
+        raise LocalError(f"schema={schema!r} has no columns; write such as 'id string, n int'")
     return {field.name: _as_tables_have(field.type) for field in to_arrow_schema(told)}
 
 
