@@ -214,7 +214,12 @@ class PipelineHarness:
             self._ingest(path)
 
     def simulate(
-        self, robots: int = 3, seconds: float = 60.0, *, seed: int = 1, start: datetime = START
+        self,
+        robots: int = 3,
+        seconds: float = 60.0,
+        *,
+        seed: int = 1,
+        start: datetime | None = None,
     ) -> None:
         """Put what a fleet of `zenlake demo` says into the lake; the same seed says the same.
 
@@ -222,7 +227,7 @@ class PipelineHarness:
             robots: How many robots there are.
             seconds: For how long, by their clock; no time passes.
             seed: Where chance comes from.
-            start: When it begins.
+            start: When it begins; noon of 31 January 2026, in UTC, if not said.
         """
         from zenlake.demo.fleet import Fleet
 
@@ -230,7 +235,7 @@ class PipelineHarness:
         samples: list[dict[str, Any]] = []
         while fleet.due <= seconds:
             now = fleet.due
-            time = start + timedelta(seconds=now)
+            time = (start or START) + timedelta(seconds=now)
             for _, said in fleet.step(now):
                 samples += [
                     {"key": one.key, "value": one.payload, "encoding": one.encoding, "time": time}
