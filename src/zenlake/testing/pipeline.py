@@ -11,6 +11,8 @@ Each test has a lake of its own in a temporary folder; all tests share one Spark
 has a fixture `spark`, that is the Spark. The files of the pipeline are those of the nearest folder
 above the test that has a `spark-pipeline.yml`, or of the test's own folder (that above `tests`); a
 project that has them elsewhere defines a fixture `pipeline_folder`.
+
+A test may import this module before pytest loads the plugin (PYTEST_DONT_REWRITE).
 """
 
 from __future__ import annotations
