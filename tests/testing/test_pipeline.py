@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import dedent
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest_plugins = ["zenlake.testing.pipeline"]
+
+TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "pipeline.md"
 
 
 @pytest.fixture
@@ -55,9 +58,7 @@ def test_rows_of_any_kind_are_fed_stepped_and_compared(
     pipeline.step()
     pipeline.table("low").assert_rows([*low, {"id": "7", "percent": 1.0}])
 
-    with pytest.raises(
-        AssertionError, match=r"changed     id='9'  percent: expected 50\."
-    ):
+    with pytest.raises(AssertionError, match=r"changed     id='9'  percent: expected 50\."):
         pipeline.table("low").assert_rows([{"id": "9", "percent": 50.0}], by="id")
     with pytest.raises(LocalError, match="no table 'hihg'; there are battery, low"):
         pipeline.table("hihg").rows()
@@ -108,9 +109,14 @@ def test_a_simulated_fleet_fills_tables_that_the_pipeline_reads(
     assert pipeline.table("low").rows() == []
 
 
-def test_a_new_pipeline_passes_its_own_test(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_new_pipeline_and_the_table_of_the_tutorial_pass_their_tests(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder = tmp_path / "mine"
     write_template(folder)
+    table, test = re.findall(r"^```py\n(.*?)^```$", TUTORIAL.read_text("utf-8"), re.M | re.S)
+    (folder / "transformations" / "low.py").write_text(table, "utf-8")
+    (folder / "tests" / "test_low.py").write_text(test, "utf-8")
     plain = ["-q", "--no-header", "-o", "addopts=", "-c", "/dev/null", "--rootdir", str(folder)]
     without = ["-p", "no:cacheprovider", "-p", "no:xdist", f"--basetemp={tmp_path / 'runs'}"]
     assert pytest.main([*plain, *without, str(folder)]) == pytest.ExitCode.OK
