@@ -28,7 +28,8 @@ def test_the_tests_of_an_example_pass(spark: SparkSession, folder: Path, tmp_pat
     # A run of pytest of its own, which joins the Spark of this process.
     reports = Reports()
     plain = ["-q", "--no-header", "-o", "addopts=", "-c", "/dev/null", "--rootdir", str(folder)]
-    without = ["-p", "no:cacheprovider", "-p", "no:xdist"]
+    # PySpark warns of pandas 3, and in this process warnings are errors.
+    without = ["-p", "no:cacheprovider", "-p", "no:xdist", "-W", "default"]
     basetemp = f"--basetemp={tmp_path / 'runs'}"
     code = pytest.main([*plain, *without, basetemp, str(folder)], plugins=[reports])
     assert code == pytest.ExitCode.OK

@@ -118,5 +118,13 @@ def test_a_new_pipeline_and_the_table_of_the_tutorial_pass_their_tests(
     (folder / "transformations" / "low.py").write_text(table, "utf-8")
     (folder / "tests" / "test_low.py").write_text(test, "utf-8")
     plain = ["-q", "--no-header", "-o", "addopts=", "-c", "/dev/null", "--rootdir", str(folder)]
-    without = ["-p", "no:cacheprovider", "-p", "no:xdist", f"--basetemp={tmp_path / 'runs'}"]
+    without = [
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-W",
+        "default",
+        f"--basetemp={tmp_path / 'runs'}",
+    ]
     assert pytest.main([*plain, *without, str(folder)]) == pytest.ExitCode.OK
