@@ -13,6 +13,7 @@ from tests.lake.rowsof import Row
 from zenlake.errors import DecodeError
 from zenlake.lake import Pipeline, read_config
 from zenlake.lake.maintain.status_file import read_status
+from zenlake.lake.model.status import ExpectationStatus, FlowStatus
 from zenlake.lake.service.loop import run
 from zenlake.supervise.openmetrics import openmetrics
 from zenlake.supervise.parts import RestartPolicy, SupervisedPart
@@ -187,6 +188,28 @@ def test_a_view_that_cannot_go_on_is_a_reason_and_no_warning_beside_it() -> None
     assert words(alerts, status(lake=later)) == ""
     gone = LakeReport(state="running", problems=[other])
     assert words(alerts, status(lake=gone)) == "the lake: 'low' is no longer stopped"
+
+
+def test_flows_and_their_expectations_are_series_with_labels_that_no_name_breaks() -> None:
+    expectation = ExpectationStatus('a "b"\\', "drop", passed=7, failed=2)
+    flows = [
+        FlowStatus("p", "low", rows=9, watermark="2026-01-01T00:00:00.000Z", behind_versions=3),
+        FlowStatus("p", "high", state="stopped", restarts=4, expectations=(expectation,)),
+    ]
+    found = status(lake=LakeReport(state="running", flows=flows, flows_not_shown=1))
+    lines = openmetrics(found).splitlines()
+    for wanted in (
+        'zenlake_flow_up{flow="p.low"} 1',
+        'zenlake_flow_up{flow="p.high"} 0',
+        'zenlake_flow_rows_total{flow="p.low"} 9',
+        'zenlake_flow_behind_versions{flow="p.low"} 3',
+        'zenlake_flow_watermark_seconds{flow="p.low"} 1767225600',
+        'zenlake_flow_restarts_total{flow="p.high"} 4',
+        'zenlake_flow_expectation_failed_rows_total{flow="p.high",expectation="a \\"b\\"\\\\"} 2',
+        "zenlake_flows_not_shown 1",
+    ):
+        assert wanted in lines
+    assert Status.from_json(found.to_json()) == found
 
 
 def test_how_late_a_lake_is_goes_on_while_it_dies_and_starts_again() -> None:

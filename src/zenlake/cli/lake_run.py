@@ -230,6 +230,7 @@ def fill_lake(
                     complain=_complain, problems=problems, others=others,
                     restarts=int if service is None else service.restarts,
                     stopped=dict if service is None else service.stopped_queries,
+                    flows=tuple if service is None else service.flows,
                     bus=None if link is None else link.state,
                 )  # fmt: skip
         except (ZError, KeyboardInterrupt):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -140,9 +141,18 @@ def _print_report(report: RunReport, as_json: bool) -> None:
     for name, (state, words) in lines.items():
         if as_json:
             facts: dict[str, Any] = {"flow": name, "state": state, "words": words}
-            typer.echo(json.dumps(facts | {"rows": report.rows.get(name)}))
+            facts |= {"rows": report.rows.get(name)}
+            facts["expectations"] = [asdict(one) for one in report.expectations.get(name, ())]
+            typer.echo(json.dumps(facts))
         else:
             typer.echo(printable(f"{name}  {state}  {words}"))
+            for one in report.expectations.get(name, ()):
+                _print_expectation(asdict(one))
+
+
+def _print_expectation(one: dict[str, Any]) -> None:
+    words = f"  {one['name']} ({one['violation']})  {one['passed']:,} rows passed"
+    typer.echo(printable(f"{words}, {one['failed']:,} failed"))
 
 
 @page(pipeline, "list", "zenlake pipeline list")
@@ -161,6 +171,8 @@ def list_flows(where: Where = LAKE, config: ConfigFile = None, as_json: AsJson =
         typer.echo(printable(line))
         if one.get("why"):
             typer.echo(printable(f"  {one['why']}"))
+        for expectation in one.get("expectations", ()):
+            _print_expectation(expectation)
 
 
 @page(pipeline, "describe", "zenlake pipeline describe energy")
@@ -183,9 +195,11 @@ def describe_flow(
             typer.echo(json.dumps(one))
             continue
         for fact, value in one.items():
-            if value not in ("", None, {}, []):
+            if fact != "expectations" and value not in ("", None, {}, []):
                 shown = json.dumps(value) if isinstance(value, dict | list) else value
-                typer.echo(printable(f"{fact:12} {shown}"))
+                typer.echo(printable(f"{fact:25} {shown}"))
+        for expectation in one.get("expectations", ()):
+            _print_expectation(expectation)
 
 
 @page(pipeline, "reset", "zenlake pipeline reset energy")

@@ -8,12 +8,14 @@ writes the page `docs/reference/service-metrics.md` from the declarations.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
 
+from zenlake.lake.model.status import FlowStatus
 from zenlake.supervise.parts import State
 from zenlake.supervise.status import Health, Status
 
@@ -24,12 +26,12 @@ END: Final = "# EOF\n"
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One family of numbers: its name, what it counts, and its label if it has one."""
+    """One family of numbers: its name, what it counts, and its labels."""
 
     name: str
     kind: Literal["counter", "gauge"]
     help: str
-    label: str = ""
+    labels: tuple[str, ...] = ()
 
     @property
     def sample(self) -> str:
@@ -42,15 +44,15 @@ SERIES: Final = {
     for series in (
         Series("zenlake_uptime_seconds", "gauge", "Time since `zenlake up` was started."),
         Series("zenlake_healthy", "gauge", "1 if every part is at work, else 0."),
-        Series("zenlake_part_up", "gauge", "1 if the part is up, else 0.", "part"),
-        Series("zenlake_part_restarts", "counter", "How often it was started again.", "part"),
+        Series("zenlake_part_up", "gauge", "1 if the part is up, else 0.", ("part",)),
+        Series("zenlake_part_restarts", "counter", "How often it was started again.", ("part",)),
         Series(
             "zenlake_part_memory_bytes",
             "gauge",
             "Resident memory of its processes; Spark's Java is the lake's.",
-            "part",
+            ("part",),
         ),
-        Series("zenlake_part_cpu_seconds", "counter", "CPU of its processes.", "part"),
+        Series("zenlake_part_cpu_seconds", "counter", "CPU of its processes.", ("part",)),
         Series("zenlake_journal_rows", "counter", "Rows recorded since the router started."),
         Series("zenlake_journal_payload_bytes", "counter", "Payload of those rows."),
         Series("zenlake_journal_rows_per_second", "gauge", "Rows recorded a second, now."),
@@ -108,6 +110,58 @@ SERIES: Final = {
             "counter",
             "Views and alerts that stood still and were started again.",
         ),
+        Series(
+            "zenlake_flow_up",
+            "gauge",
+            "1 if the flow of a pipeline runs or waits for rows, 0 if it is stopped.",
+            ("flow",),
+        ),
+        Series("zenlake_flow_batches", "counter", "Batches since the lake started.", ("flow",)),
+        Series("zenlake_flow_rows", "counter", "Rows read since the lake started.", ("flow",)),
+        Series(
+            "zenlake_flow_input_rows_per_second",
+            "gauge",
+            "Rows that came a second, in the newest batch with rows.",
+            ("flow",),
+        ),
+        Series(
+            "zenlake_flow_processed_rows_per_second",
+            "gauge",
+            "Rows processed a second, in the newest batch with rows.",
+            ("flow",),
+        ),
+        Series(
+            "zenlake_flow_behind_versions",
+            "gauge",
+            "Commits of the tables that the flow reads and has not read.",
+            ("flow",),
+        ),
+        Series(
+            "zenlake_flow_watermark_seconds",
+            "gauge",
+            "The watermark, in seconds since 1970; absent: the flow has none.",
+            ("flow",),
+        ),
+        Series(
+            "zenlake_flow_restarts",
+            "counter",
+            "How often the flow failed and was started again.",
+            ("flow",),
+        ),
+        Series(
+            "zenlake_flow_expectation_passed_rows",
+            "counter",
+            "Rows that met the expectation since the table was begun; of a materialized view, in "
+            "its newest computation.",
+            ("flow", "expectation"),
+        ),
+        Series(
+            "zenlake_flow_expectation_failed_rows",
+            "counter",
+            "Rows that did not meet the expectation, counted as those that did.",
+            ("flow", "expectation"),
+        ),
+        Series("zenlake_flows_not_shown", "gauge", "Flows beyond the 200 that have series here."),
         Series("zenlake_lake_files", "gauge", "Data files that the newest versions need."),
         Series("zenlake_lake_size_bytes", "gauge", "What the files of the lake take."),
         Series(
@@ -116,7 +170,7 @@ SERIES: Final = {
             "Connections to this port that were refused or ended, by reason: head (too large), "
             "malformed, method, slow, connections (too many), address (too many of it), error (of "
             "zenlake's own).",
-            "reason",
+            ("reason",),
         ),
         Series("zenlake_disk_free_bytes", "gauge", "Free room on the disk."),
         Series("zenlake_disk_size_bytes", "gauge", "The size of the disk."),
@@ -133,9 +187,14 @@ def openmetrics(status: Status, refused: Mapping[str, int] = MappingProxyType({}
     """
     samples: dict[str, list[str]] = {}
     counted = (("zenlake_http_refused", why, number) for why, number in refused.items())
-    for name, label, value in (*_values(status), *counted):
+    single = ((name, (label,), value) for name, label, value in (*_values(status), *counted))
+    flows = () if status.lake is None else _flow_values(status.lake.flows)
+    for name, given, value in (*single, *flows):
         series = SERIES[name]
-        labels = f'{{{series.label}="{label}"}}' if series.label else ""
+        pairs = [
+            f'{label}="{_escaped(text)}"' for label, text in zip(series.labels, given, strict=False)
+        ]
+        labels = f"{{{','.join(pairs)}}}" if pairs else ""
         samples.setdefault(name, []).append(f"{series.sample}{labels} {_number(value)}\n")
     parts: list[str] = []
     for name, series in SERIES.items():
@@ -190,12 +249,46 @@ def _values(status: Status) -> Iterator[tuple[str, str, float]]:
         yield "zenlake_lake_steps", "", lake.steps
         yield "zenlake_lake_failed_steps", "", lake.failures
         yield "zenlake_lake_view_restarts", "", lake.restarts
+        yield "zenlake_flows_not_shown", "", lake.flows_not_shown
         yield "zenlake_lake_files", "", lake.files
         yield "zenlake_lake_size_bytes", "", lake.size
     yield "zenlake_disk_free_bytes", "", status.disk.free
     yield "zenlake_disk_size_bytes", "", status.disk.total
     if status.disk.full_in is not None:
         yield "zenlake_disk_full_in_seconds", "", status.disk.full_in
+
+
+def _flow_values(flows: Iterable[FlowStatus]) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    for one in flows:
+        flow = (f"{one.pipeline}.{one.name}",)
+        yield "zenlake_flow_up", flow, int(one.state != "stopped")
+        yield "zenlake_flow_batches", flow, one.batches
+        yield "zenlake_flow_rows", flow, one.rows
+        yield "zenlake_flow_input_rows_per_second", flow, one.input_rows_per_second
+        yield "zenlake_flow_processed_rows_per_second", flow, one.processed_rows_per_second
+        yield "zenlake_flow_behind_versions", flow, one.behind_versions
+        watermark = _instant(one.watermark)
+        if watermark is not None:
+            yield "zenlake_flow_watermark_seconds", flow, watermark
+        yield "zenlake_flow_restarts", flow, one.restarts
+        for expectation in one.expectations:
+            labels = (*flow, expectation.name)
+            yield "zenlake_flow_expectation_passed_rows", labels, expectation.passed
+            yield "zenlake_flow_expectation_failed_rows", labels, expectation.failed
+
+
+def _instant(text: str) -> float | None:
+    """Return a time of Spark's in seconds since 1970; None if there is none, or none yet."""
+    try:
+        seconds = datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+    return seconds if seconds > 0 else None
+
+
+def _escaped(text: str) -> str:
+    """Return a text as the value of a label may have it."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _number(value: float) -> str:
@@ -211,12 +304,12 @@ def render() -> str:
         "",
         "`GET /metrics` of `zenlake up` gives these and [those of its router](metrics.md).",
         "",
-        "| series | kind | label | what it says |",
+        "| series | kind | labels | what it says |",
         "|---|---|---|---|",
     ]
     for series in SERIES.values():
-        label = f"`{series.label}`" if series.label else ""
-        lines.append(f"| `{series.sample}` | {series.kind} | {label} | {series.help} |")
+        labels = ", ".join(f"`{label}`" for label in series.labels)
+        lines.append(f"| `{series.sample}` | {series.kind} | {labels} | {series.help} |")
     return "\n".join([*lines, ""])
 
 

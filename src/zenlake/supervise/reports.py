@@ -212,6 +212,8 @@ class Reports:
             problems=list(seen.problems),
             stopped={table.name: table.stopped for table in seen.tables if table.stopped},
             stopped_queries=dict(seen.stopped_queries),
+            flows=list(seen.flows),
+            flows_not_shown=seen.flows_not_shown,
             connected=None if bus is None else bus.connected,
             connected_since=None if bus is None else bus.since,
             not_connected="" if bus is None else bus.reason,

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from zenlake.errors import DecodeError
-from zenlake.lake.model.status import LATE_SECONDS
+from zenlake.lake.model.status import LATE_SECONDS, FlowStatus, flow_of
 from zenlake.printable import json_text
 from zenlake.supervise.parts import State
 
@@ -120,6 +120,10 @@ class LakeReport:
     stopped: dict[str, str] = field(default_factory=dict)
     #: Why views and alerts do not go on, a sentence each, by their names.
     stopped_queries: dict[str, str] = field(default_factory=dict)
+    #: The flows of users' pipelines.
+    flows: list[FlowStatus] = field(default_factory=list)
+    #: Flows beyond those that a status shows.
+    flows_not_shown: int = 0
     #: Whether it is connected to its router; None: it has not said so, or is on no bus.
     connected: bool | None = None
     #: Since when it is, or is not; seconds since 1970.
@@ -266,7 +270,10 @@ class Status:
             values["journal"] = JournalReport(**_known(JournalReport, page["journal"]))
             values["disk"] = Room(**_known(Room, page["disk"]))
             lake = page.get("lake")
-            values["lake"] = None if lake is None else LakeReport(**_known(LakeReport, lake))
+            if lake is not None:
+                known = _known(LakeReport, lake)
+                known["flows"] = [flow_of(one) for one in known.get("flows", ())]
+                values["lake"] = LakeReport(**known)
             return cls(**values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DecodeError(f"that is no status of `zenlake up`: {error!r}") from error

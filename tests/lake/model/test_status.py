@@ -3,7 +3,23 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zenlake.lake.model.status import BusStatus, LakeStatus, SourceProgress, TableStatus
+from zenlake.lake.model.status import (
+    BusStatus,
+    ExpectationStatus,
+    FlowStatus,
+    LakeStatus,
+    SourceProgress,
+    TableStatus,
+)
+
+flows = st.builds(
+    FlowStatus,
+    name=st.text(max_size=5),
+    rows=st.integers(0, 1 << 40),
+    expectations=st.lists(
+        st.builds(ExpectationStatus, name=st.text(max_size=5), failed=st.integers(0, 9)), max_size=2
+    ).map(tuple),
+)
 
 offsets = st.lists(st.integers(0, 1 << 60), max_size=2).map(tuple)
 steps = st.builds(
@@ -24,6 +40,7 @@ statuses = st.builds(
     error=st.none() | st.text(max_size=5),
     problems=st.lists(st.text(max_size=5), max_size=2).map(tuple),
     stopped_queries=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
+    flows=st.lists(flows, max_size=2).map(tuple),
     tables=st.lists(st.builds(TableStatus, name=st.text(max_size=5)), max_size=2).map(tuple),
     committed=st.dictionaries(st.text(max_size=5), offsets, max_size=2),
     progress=st.lists(steps, max_size=2).map(tuple),
@@ -39,6 +56,10 @@ def test_facts_of_another_release_are_left_out() -> None:
     plain = LakeStatus(tables=(TableStatus("a"),)).plain()
     plain["tables"][0]["mood"] = plain["weather"] = "fine"
     assert LakeStatus.of(plain) == LakeStatus(tables=(TableStatus("a"),))
+    flow = FlowStatus("p", "f", expectations=(ExpectationStatus("e", "drop"),))
+    plain = LakeStatus(flows=(flow,)).plain()
+    plain["flows"][0]["mood"] = plain["flows"][0]["expectations"][0]["mood"] = "fine"
+    assert LakeStatus.of(plain).flows == (flow,)
     refused = LakeStatus(bus=BusStatus(since=5.0, reason="refused"))
     assert LakeStatus.of(refused.plain()) == refused
 

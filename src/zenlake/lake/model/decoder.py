@@ -68,6 +68,8 @@ class Reason(StrEnum):
     """The process that decoded the payload ended, each time."""
     COLUMN = "column"
     """The column does not take the value, for a reason that has no error of its own."""
+    EXPECTATION = "expectation"
+    """A row of a pipeline does not meet an expectation; `field` names the expectation."""
 
 
 class Undecodable(DecodeError):

@@ -6,17 +6,21 @@ neither Spark nor a table format.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
 __all__ = [
     "LATE_SECONDS",
     "BusStatus",
+    "ExpectationStatus",
+    "FlowStatus",
     "KeysWithoutTable",
     "LakeStatus",
     "SourceProgress",
     "TableStatus",
+    "bounded_flows",
+    "flow_of",
 ]
 
 STALE: Final = 30.0
@@ -121,6 +125,55 @@ class KeysWithoutTable:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectationStatus:
+    """An expectation of the rows of a flow."""
+
+    name: str
+    violation: str
+    """What happens to rows that do not meet it: `warn`, `drop` or `fail`."""
+    passed: int = 0
+    """Rows that met it since the table was begun; for a materialized view, when it was computed."""
+    failed: int = 0
+    """Rows that did not."""
+    passed_since_start: int = 0
+    """Rows that met it since the lake was started."""
+    failed_since_start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStatus:
+    """A flow or a materialized view of a user's pipeline."""
+
+    pipeline: str
+    name: str
+    target: str = ""
+    kind: str = ""
+    """What it fills: `StreamingTable`, `MaterializedView` or `Sink`."""
+    state: str = "waiting"
+    """`waiting` (for its first rows), `running`, or `stopped` (it failed, and is tried again)."""
+    why: str = ""
+    """Why it is stopped."""
+    batches: int = 0
+    rows: int = 0
+    """Rows that it has read since the lake was started."""
+    input_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
+    behind_versions: int = 0
+    """Commits of the tables that it reads and has not read."""
+    watermark: str = ""
+    """The time up to which it waits for no more rows; empty: it has no watermark."""
+    restarts: int = 0
+    """How often it failed and was started again."""
+    expectations: tuple[ExpectationStatus, ...] = ()
+
+
+MOST_FLOWS: Final = 200
+"""Flows that a status shows."""
+MOST_EXPECTATIONS: Final = 1000
+"""Expectations that a status shows, of all flows together."""
+
+
+@dataclass(frozen=True, slots=True)
 class LakeStatus:
     """The whole lake, at the time `written`."""
 
@@ -163,6 +216,10 @@ class LakeStatus:
     """What the configuration and the tables disagree about, and what to do."""
     stopped_queries: Mapping[str, str] = field(default_factory=dict)
     """Why views and alerts do not go on, by their names; those that are held are not among them."""
+    flows: tuple[FlowStatus, ...] = ()
+    """The flows of users' pipelines; those that are stopped first."""
+    flows_not_shown: int = 0
+    """Flows beyond those that a status shows."""
     tables: tuple[TableStatus, ...] = ()
     committed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """For each journal, by id: of each partition the offset below which every table has all."""
@@ -188,6 +245,7 @@ class LakeStatus:
         """What `plain` wrote; facts of another release that are not known here are left out."""
         given = {f.name: plain[f.name] for f in fields(cls) if f.name in plain}
         given["tables"] = tuple(_table(one) for one in given.get("tables", ()))
+        given["flows"] = tuple(flow_of(one) for one in given.get("flows", ()))
         given["problems"] = tuple(given.get("problems", ()))
         given["committed"] = _offsets(given.get("committed", {}))
         bus = given.get("bus")
@@ -198,6 +256,28 @@ class LakeStatus:
         )
         given["progress"] = tuple(SourceProgress.of(one) for one in given.get("progress", ()))
         return cls(**given)
+
+
+def bounded_flows(flows: Sequence[FlowStatus]) -> tuple[FlowStatus, ...]:
+    """Return the flows that a status shows, within its bounds; those that are stopped first."""
+    shown = sorted(flows, key=lambda one: (one.state != "stopped", one.pipeline, one.name))
+    bounded: list[FlowStatus] = []
+    room = MOST_EXPECTATIONS
+    for flow in shown[:MOST_FLOWS]:
+        bounded.append(replace(flow, expectations=flow.expectations[:room]))
+        room -= len(bounded[-1].expectations)
+    return tuple(bounded)
+
+
+def flow_of(plain: Mapping[str, Any]) -> FlowStatus:
+    """Return a flow from its fields; fields of another release are left out."""
+    given = {f.name: plain[f.name] for f in fields(FlowStatus) if f.name in plain}
+    names = [f.name for f in fields(ExpectationStatus)]
+    given["expectations"] = tuple(
+        ExpectationStatus(**{name: one[name] for name in names if name in one})
+        for one in given.get("expectations", ())
+    )
+    return FlowStatus(**given)
 
 
 def _table(plain: Mapping[str, Any]) -> TableStatus:

@@ -7,6 +7,8 @@ query.is_active, query.rows, query.progress
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -16,6 +18,9 @@ from pyspark.pipelines.output import Sink
 
 from zenlake.errors import LocalError
 from zenlake.lake.pipelines.auto_cdc import ChangeWriter, write_changes
+from zenlake.lake.pipelines.expected_rows import marked
+from zenlake.lake.pipelines.expecting_sink import FORMAT, sink_options
+from zenlake.spark import jvm
 
 if TYPE_CHECKING:
     from pyspark.pipelines.output import Output
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
     from zenlake.lake.pipelines.graph import PlannedFlow
 
-__all__ = ["FlowQuery", "started"]
+__all__ = ["FlowQuery", "behind_versions", "started"]
 
 EVERY: Final = "1 second"
 """How often a flow looks for new rows."""
@@ -56,6 +61,10 @@ def started(
         )
     elif isinstance(target, Sink):
         writer = frame.writeStream.format(target.format).options(**target.options)
+    elif planned.expectations:
+        options = sink_options(planned.expectations, application)
+        writer = marked(frame, planned.expectations).writeStream.format(FORMAT)
+        writer = writer.options(path=path, txnAppId=application, mergeSchema=True, **options)
     else:
         writer = frame.writeStream.format("zenlake").options(
             path=path, txnAppId=application, mergeSchema=True
@@ -65,7 +74,9 @@ def started(
         writer.outputMode("append").queryName(name).option("checkpointLocation", str(checkpoint))
     )
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=EVERY)
-    return FlowQuery(writer.start(), own)
+    # Spark looks for a registered format in the session that is active on the thread.
+    with jvm.active(frame.sparkSession):
+        return FlowQuery(writer.start(), own)
 
 
 @final
@@ -85,6 +96,8 @@ class FlowQuery:
         """Rows that it has read since it was started."""
         self.progress: dict[str, Any] = {}
         """The newest progress, in Spark's own words."""
+        self.behind_versions = 0
+        """Commits of the tables that it reads and has not read."""
 
     @property
     def is_active(self) -> bool:
@@ -93,7 +106,12 @@ class FlowQuery:
 
     def look(self) -> None:
         """Take in what Spark reports of the batches since the last look."""
-        for report in self._query.recentProgress:
+        reports = self._query.recentProgress
+        if reports:
+            self.behind_versions = behind_versions(
+                (one.endOffset, one.latestOffset) for one in reports[-1].sources
+            )
+        for report in reports:
             number = report["batchId"]
             if number > self._seen and report["numInputRows"]:
                 self._seen = number
@@ -132,6 +150,29 @@ _SHOWN: Final = (
     "batchId", "timestamp", "numInputRows", "inputRowsPerSecond", "processedRowsPerSecond",
     "batchDuration",
 )  # fmt: skip
+
+
+def behind_versions(offsets: Iterable[tuple[object, object]]) -> int:
+    """Return how many commits of its tables a flow has not read.
+
+    `offsets`: of each source, where the newest batch ended and where the source ends, as JSON. A
+    source of another kind than a table of the lake counts as read.
+    """
+    behind = 0
+    for end, latest in offsets:
+        versions = [_version(end), _version(latest)]
+        if versions[0] is not None and versions[1] is not None:
+            behind += max(0, versions[1] - versions[0])
+    return behind
+
+
+def _version(offset: object) -> int | None:
+    try:
+        page = json.loads(offset) if isinstance(offset, str) else offset
+    except ValueError:
+        return None
+    version = page.get("version") if isinstance(page, dict) else None
+    return version if isinstance(version, int) else None
 
 
 def _short(report: Any) -> dict[str, Any]:

@@ -8,12 +8,12 @@ meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, final
 
-from pyspark.errors import AnalysisException
-from pyspark.pipelines.flow import AutoCdcFlow
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.pipelines.flow import AutoCdcFlow, Flow
 from pyspark.pipelines.output import MaterializedView, Sink, StreamingTable, TemporaryView
 from pyspark.sql.types import StructField, StructType
 
@@ -22,6 +22,8 @@ from zenlake.lake.pipelines.changes import Changes, changes_of
 from zenlake.lake.pipelines.definitions import AnyFlow, Definitions, PipelineError
 from zenlake.lake.pipelines.project import raised_in
 from zenlake.lake.pipelines.publication import Publication, publication_of
+from zenlake.lake.query.executor import one_line
+from zenlake.pipelines import Expectation, ExpectingQuery
 from zenlake.spark import jvm
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class PlannedFlow:
     inputs: frozenset[str]
     #: What is done with the events of a flow of changes.
     changes: Changes | None = None
+    #: Of the rows of a table; rows of views and sinks are checked by the frame itself.
+    expectations: tuple[Expectation, ...] = ()
 
     @property
     def columns(self) -> StructType:
@@ -122,8 +126,15 @@ def analyse(definitions: Definitions, spark: SparkSession, catalog: Catalog, fol
 def _planned(
     flow: AnyFlow, definitions: Definitions, spark: SparkSession, folder: Path
 ) -> PlannedFlow:
-    frame = _frame(flow, spark, folder)
     target = definitions.outputs[flow.target]
+    checked = (
+        flow.func
+        if isinstance(flow, Flow)
+        and isinstance(flow.func, ExpectingQuery)
+        and isinstance(target, StreamingTable | MaterializedView)
+        else None
+    )
+    frame = _frame(flow, spark, folder, None if checked is None else checked.query)
     at = flow.source_code_location
     if isinstance(target, MaterializedView) and frame.isStreaming:
         raise PipelineError(
@@ -140,17 +151,37 @@ def _planned(
     if isinstance(target, TemporaryView):
         frame.createOrReplaceTempView(flow.target)
     changes = changes_of(flow, frame) if isinstance(flow, AutoCdcFlow) else None
-    return PlannedFlow(flow, frame, frozenset(jvm.relation_names(frame)), changes)
+    expectations = () if checked is None else checked.expectations
+    for one in expectations:
+        _demand_condition(one, frame, flow)
+    inputs = frozenset(jvm.relation_names(frame))
+    return PlannedFlow(flow, frame, inputs, changes, expectations)
 
 
-def _frame(flow: AnyFlow, spark: SparkSession, folder: Path) -> DataFrame:
+def _demand_condition(expectation: Expectation, frame: DataFrame, flow: AnyFlow) -> None:
+    """Raise `PipelineError` if an expectation is no condition on the rows of a frame."""
+    from pyspark.sql import functions as f
+
+    try:
+        frame.where(f.expr(f"({expectation.condition}\n)"))
+    except (AnalysisException, ParseException) as error:
+        raise PipelineError(
+            f"the expectation '{expectation.name}' of '{flow.name}' ({expectation.condition}) is "
+            f"no condition on its rows: {one_line(str(error))}",
+            flow.source_code_location,
+        ) from error
+
+
+def _frame(
+    flow: AnyFlow, spark: SparkSession, folder: Path, query: Callable[[], DataFrame] | None
+) -> DataFrame:
     if isinstance(flow, AutoCdcFlow):
         return spark.readStream.table(flow.source)
     from pyspark.sql import DataFrame
 
     try:
         with jvm.current(spark):
-            frame = flow.func()
+            frame = flow.func() if query is None else query()
     except (AnalysisException, PipelineError):
         raise
     except Exception as error:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from zenlake.api.session import Session
+    from zenlake.lake.model.status import FlowStatus
     from zenlake.lake.table.location import LakeLocation
 
 __all__ = ["Pipelines"]
@@ -121,7 +122,12 @@ class Pipelines:
         runner = self._runner
         if runner is None:
             return []
-        return [{"pipeline": runner.project.name, **one} for one in runner.facts()]
+        return runner.facts()
+
+    def flows(self) -> list[FlowStatus]:
+        """Return what a status shows of each flow and materialized view."""
+        runner = self._runner
+        return [] if runner is None else runner.flows()
 
     def _demanded(self) -> PipelineRunner:
         if self._runner is None:

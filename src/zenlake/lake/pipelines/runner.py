@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 from pyspark.errors import PySparkException
@@ -30,7 +30,13 @@ from pyspark.pipelines.output import MaterializedView, Sink, TemporaryView
 
 from zenlake.clock.backoff import Backoff
 from zenlake.errors import LocalError
+from zenlake.lake.model.status import ExpectationStatus, FlowStatus
 from zenlake.lake.pipelines.definitions import AnyFlow, Definitions, PipelineError
+from zenlake.lake.pipelines.expectation_counts import (
+    expectation_status,
+    rate_of,
+    unmet_expectation,
+)
 from zenlake.lake.pipelines.flow_query import FlowQuery, started
 from zenlake.lake.pipelines.graph import Graph, PlannedFlow, analyse
 from zenlake.lake.pipelines.project import Project, load, raised_in
@@ -68,6 +74,8 @@ class RunReport:
     computed: list[str]
     #: Materialized views whose inputs had not changed.
     unchanged: list[str]
+    #: By flow or view: expectations, with the rows of this run that met each and that did not.
+    expectations: dict[str, tuple[ExpectationStatus, ...]] = field(default_factory=dict)
 
 
 @final
@@ -86,6 +94,11 @@ class _Element:
     batches: int = 0
     rows: int = 0
     progress: dict[str, Any] | None = None
+    behind_versions: int = 0
+    restarts: int = 0
+    #: Rows that met each expectation and rows that did not: when the flow was prepared, and now.
+    counted_before: dict[str, tuple[int, int]] = field(default_factory=dict)
+    counted: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @final
@@ -165,6 +178,8 @@ class PipelineRunner:
                 if not isinstance(self._target(element), Sink):
                     self._tables.empty(element.planned.flow.target)
                 self._state.end_refresh(name)
+            self._count(name, element)
+            element.counted_before = element.counted
         # Before a flow begins, so that the first rows of a new table are published, too.
         self.published.follow(
             self._tables.place,
@@ -212,10 +227,13 @@ class PipelineRunner:
                 else:
                     query = self._start(name, element, once=True)
                     query.wait()
-                    report.rows[name] = query.rows
+                    report.rows[name] = element.rows = query.rows
+                    element.batches = query.batches
+                    self._count(name, element)
             except Exception as error:
                 report.failed[name] = self._reason(error, flow)
                 stale.add(flow.target)
+        report.expectations = {one.name: one.expectations for one in self.flows()}
         return report
 
     # --- for as long as the lake runs -------------------------------------------------------------
@@ -238,8 +256,11 @@ class PipelineRunner:
             query = element.query
             if query is not None:
                 query.look()
+                if element.batches != query.batches:
+                    self._count(name, element)
                 element.rows, element.batches = query.rows, query.batches
                 element.progress = query.progress
+                element.behind_versions = query.behind_versions
                 if query.is_active:
                     if query.batches or now >= element.due + STEADY_SECONDS:
                         element.pause, element.why = 0.0, ""
@@ -252,6 +273,7 @@ class PipelineRunner:
                 self._begin(name, element, now)
 
     def _begin(self, name: str, element: _Element, now: float) -> None:
+        element.restarts += element.pause > 0.0
         try:
             if isinstance(self._target(element), MaterializedView):
                 element.due = now
@@ -298,7 +320,9 @@ class PipelineRunner:
         self._prepare()
         for name, element in self._elements.items():
             if name in before:
-                element.batches, element.rows = before[name].batches, before[name].rows
+                old = before[name]
+                element.batches, element.rows = old.batches, old.rows
+                element.restarts, element.counted_before = old.restarts, old.counted_before
 
     def close(self) -> None:
         """Stop every flow; they go on from there."""
@@ -330,23 +354,48 @@ class PipelineRunner:
         published = self.published.facts()
         return [
             {
-                "name": name,
-                "target": one.planned.flow.target,
-                "kind": type(self._target(one)).__name__,
+                **asdict(self._flow_status(name, one)),
                 "inputs": sorted(one.planned.inputs),
-                "state": "stopped"
-                if one.why
-                else "running"
-                if one.query or one.batches
-                else "waiting",
-                "why": one.why,
-                "batches": one.batches,
-                "rows": one.rows,
                 "progress": one.progress or {},
                 "published": published.get(one.planned.flow.target, {}),
             }
             for name, one in tuple(self._elements.items())
         ]
+
+    def flows(self) -> list[FlowStatus]:
+        """Return what a status shows of each flow and materialized view."""
+        return [self._flow_status(name, one) for name, one in tuple(self._elements.items())]
+
+    def _flow_status(self, name: str, element: _Element) -> FlowStatus:
+        progress = element.progress or {}
+        is_running = bool(element.query or element.batches)
+        return FlowStatus(
+            pipeline=self.project.name,
+            name=name,
+            target=element.planned.flow.target,
+            kind=type(self._target(element)).__name__,
+            state="stopped" if element.why else "running" if is_running else "waiting",
+            why=element.why,
+            batches=element.batches,
+            rows=element.rows,
+            input_rows_per_second=rate_of(progress, "inputRowsPerSecond"),
+            processed_rows_per_second=rate_of(progress, "processedRowsPerSecond"),
+            behind_versions=element.behind_versions,
+            watermark=progress.get("watermark", ""),
+            restarts=element.restarts,
+            expectations=tuple(
+                expectation_status(one, element.counted, element.counted_before)
+                for one in element.planned.expectations
+            ),
+        )
+
+    def _count(self, name: str, element: _Element) -> None:
+        """Look up how many rows met the expectations of a flow."""
+        planned = element.planned
+        if planned.expectations:
+            element.counted = self._tables.counted(
+                planned.flow.target, self._state.element(name).application, planned.expectations
+            )
 
     # --- one flow ---------------------------------------------------------------------------------
 
@@ -374,8 +423,9 @@ class PipelineRunner:
         flow = element.planned.flow
         self._spark.sparkContext.setJobGroup(self._jobs, f"{self.project.name}.{name}", True)
         with self._settings(flow):
-            self._tables.overwrite(flow.target, element.planned.frame)
+            self._tables.overwrite(flow.target, element.planned, state.application)
         element.batches += 1
+        self._count(name, element)
         self._state.put(name, replace(state, inputs=versions, refreshed=time.time()))
         return True
 
@@ -412,6 +462,9 @@ class PipelineRunner:
         at = flow.source_code_location
         if isinstance(error, PipelineError):
             return str(error)
+        unmet = unmet_expectation(str(error))
+        if unmet:
+            return str(PipelineError(unmet, at))
         return str(raised_in(error, self.project.folder, f"{at.filename}:{at.line_number}"))
 
 

@@ -11,21 +11,26 @@ from typing import TYPE_CHECKING, Final, final
 
 from zenlake.errors import LocalError
 from zenlake.lake.pipelines.definitions import PipelineError
+from zenlake.lake.pipelines.expected_rows import marked
+from zenlake.lake.pipelines.expecting_sink import FORMAT, counters_of, register, sink_options
+from zenlake.lake.pipelines.refused_rows import replace_refused
 from zenlake.lake.query.catalog import Catalog
 from zenlake.lake.spark_source.columns import table_columns
 from zenlake.lake.spark_source.named_tables import forget_name, name_table
 from zenlake.lake.spark_source.tasks import spark_columns
 from zenlake.lake.table.delta import Table
+from zenlake.spark import jvm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.pipelines.output import Output
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from zenlake.lake.pipelines.graph import Graph, PlannedTable
+    from zenlake.lake.pipelines.graph import Graph, PlannedFlow, PlannedTable
     from zenlake.lake.table.location import LakeLocation
+    from zenlake.pipelines import Expectation
 
 __all__ = ["OWNER_PROPERTY", "PipelineTables"]
 
@@ -51,7 +56,10 @@ class PipelineTables:
         self.place = place
         self.database = database
         self.spark = spark.newSession()
+        register(self.spark)
         self._catalog = Catalog(place)
+        #: The tables whose counts of expectations were asked for, by name.
+        self._counted: dict[str, Table] = {}
         #: The columns that Spark knows, by table.
         self._shown: dict[str, StructType] = {}
         for name, value in _SETTINGS.items():
@@ -132,16 +140,43 @@ class PipelineTables:
         table.set_properties({**output.table_properties, OWNER_PROPERTY: pipeline})
 
     def empty(self, name: str) -> None:
-        """Remove all rows of a table in one version."""
+        """Remove all rows of a table in one version, those in quarantine too."""
+        replace_refused(self.place, name, [])
         table = self._demanded(name)
         files = table.files()
         if files:
             table.rewrite([], files, True)
 
-    def overwrite(self, name: str, frame: DataFrame) -> None:
-        """Put the rows of a frame in the place of those of a table, in one version."""
-        writer = frame.write.format("zenlake").option("mergeSchema", True).mode("overwrite")
-        writer.save(self.path(name))
+    def overwrite(self, name: str, planned: PlannedFlow, application: str) -> None:
+        """Put the rows of a flow in the place of those of a table, in one version.
+
+        `application`: what its counts are called in the log of the table.
+        """
+        writer = planned.frame.write.format("zenlake")
+        if planned.expectations:
+            writer = marked(planned.frame, planned.expectations).write.format(FORMAT)
+            writer = writer.options(**sink_options(planned.expectations, application))
+        # Spark looks for a registered format in the session that is active on the thread.
+        with jvm.active(self.spark):
+            writer.option("mergeSchema", True).mode("overwrite").save(self.path(name))
+
+    def counted(
+        self, name: str, application: str, expectations: Iterable[Expectation]
+    ) -> dict[str, tuple[int, int]]:
+        """Return how many rows of a flow met each expectation, and how many did not."""
+        table = self._counted.get(name)
+        if table is not None and table.is_where_it_was():
+            table.refresh()
+        else:
+            table = Table.open(self.place, name)
+        if table is None:
+            return {}
+        self._counted[name] = table
+        return {
+            one.name: (table.committed(passed) or 0, table.committed(failed) or 0)
+            for one in expectations
+            for passed, failed in [counters_of(application, one.name)]
+        }
 
     def _demanded(self, name: str) -> Table:
         table = Table.open(self.place, name)

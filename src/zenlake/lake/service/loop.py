@@ -28,7 +28,14 @@ from zenlake.lake.ingest.step import Step
 from zenlake.lake.ingest.task import QUARANTINED
 from zenlake.lake.maintain.background import BackgroundMaintenance, Complain, Schedule
 from zenlake.lake.maintain.status_file import read_status, write_status
-from zenlake.lake.model.status import BusStatus, KeysWithoutTable, LakeStatus, TableStatus
+from zenlake.lake.model.status import (
+    BusStatus,
+    FlowStatus,
+    KeysWithoutTable,
+    LakeStatus,
+    TableStatus,
+    bounded_flows,
+)
 from zenlake.lake.service.read_position import tell_journal
 from zenlake.lake.service.step_progress import StepProgress
 from zenlake.lake.table.delta import CommitConflict
@@ -112,15 +119,17 @@ class Loop:
         problems: Callable[[], tuple[str, ...]] = tuple,
         restarts: Callable[[], int] = int,
         stopped: Callable[[], Mapping[str, str]] = dict,
+        flows: Callable[[], Sequence[FlowStatus]] = tuple,
         bus: Callable[[], BusStatus] | None = None,
         lead: Loop | None = None,
     ) -> None:
         """`every`: seconds between two commits; None lets the load decide.
 
         `problems`, `restarts`, `stopped`: what else is wrong, how often something was started
-        again, and which views and alerts do not go on, for the status; `bus`: whether the lake is
-        connected. With `once` nothing is waited for, and a failure is raised. `lead`: the loop that
-        tells of this one too, where several journals flow into one lake.
+        again, and which views and alerts do not go on, for the status; `flows`: those of users'
+        pipelines; `bus`: whether the lake is connected. With `once` nothing is waited for, and a
+        failure is raised. `lead`: the loop that tells of this one too, where several journals flow
+        into one lake.
         """
         self.done: LoopReport = LoopReport() if lead is None else lead.done
         self._lead = lead
@@ -140,6 +149,7 @@ class Loop:
         self._problems = problems
         self._restarts = restarts
         self._stopped_queries = stopped
+        self._flows = flows
         self._bus = bus
         self._bus_told: BusStatus | None = None
         self._throttle = Throttle()
@@ -348,6 +358,8 @@ class Loop:
         problems = [one for each in pipelines for one in each.problems]
         problems += self.maintenance.problems
         problems += [one for each in pipelines for one in each.stopped.sentences()]
+        flows = self._flows()
+        shown_flows = bounded_flows(flows)
         return LakeStatus(
             written=time.time(),
             pid=os.getpid(),
@@ -371,6 +383,8 @@ class Loop:
             restarts=self._restarts(),
             problems=(*dict.fromkeys(problems), *self._problems()),
             stopped_queries=self._stopped_queries(),
+            flows=shown_flows,
+            flows_not_shown=len(flows) - len(shown_flows),
             tables=tables,
             committed={**self._others, **{one.journal.id: one.committed() for one in pipelines}},
             bus=self._bus_told,
@@ -435,6 +449,7 @@ def run(
     problems: Callable[[], tuple[str, ...]] = tuple,
     restarts: Callable[[], int] = int,
     stopped: Callable[[], Mapping[str, str]] = dict,
+    flows: Callable[[], Sequence[FlowStatus]] = tuple,
     bus: Callable[[], BusStatus] | None = None,
     others: Sequence[Pipeline] = (),
 ) -> LoopReport:
@@ -448,7 +463,7 @@ def run(
     """
     loop = Loop(
         pipeline, tasks, every=every, once=once, schedule=schedule, tell=tell, complain=complain,
-        problems=problems, restarts=restarts, stopped=stopped, bus=bus,
+        problems=problems, restarts=restarts, stopped=stopped, flows=flows, bus=bus,
     )  # fmt: skip
     loops = [loop]
     for other in others:

@@ -24,6 +24,7 @@ from zenlake.lake.service.local_server import Handler, LocalCaller, LocalServer
 if TYPE_CHECKING:
     from zenlake.api.session import Session
     from zenlake.journal import Journal
+    from zenlake.lake.model.status import FlowStatus
     from zenlake.lake.model.typed_table import TypedTable
     from zenlake.lake.query.lake import Lake
 
@@ -61,6 +62,7 @@ class Service:
         self._problems: list[Callable[[], Sequence[str]]] = []
         self._restarts: list[Callable[[], int]] = []
         self._stopped: list[Callable[[], Mapping[str, str]]] = []
+        self._flows: list[Callable[[], Sequence[FlowStatus]]] = []
         self._server: LocalServer | None = None
         if server and "://" not in lake.place.uri:
             self._server = LocalServer(lake.place.uri)
@@ -95,6 +97,14 @@ class Service:
         self._problems.append(problems)
         self._restarts.append(restarts)
         self._stopped.append(stopped)
+
+    def on_flows(self, flows: Callable[[], Sequence[FlowStatus]]) -> None:
+        """Ask this for the flows of users' pipelines whenever the status is written."""
+        self._flows.append(flows)
+
+    def flows(self) -> tuple[FlowStatus, ...]:
+        """Return the flows of users' pipelines."""
+        return tuple(flow for asked in self._flows for flow in asked())
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the parts, a sentence each."""

@@ -92,6 +92,7 @@ def serve_lake(
                 database = "lake_tables" if connect else "lake"
                 running = Pipelines(pipeline.place, spark, pipelines, complain, database, session)
                 service.on_status(running.problems, stopped=running.stopped)
+                service.on_flows(running.flows)
                 service.handle("pipeline", running.handle)
                 service.add(running)
         tables = TableCommands(pipeline.place, pipeline.config, pipeline.found, tasks_on(spark))

@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, final
 
 import pyarrow as pa
@@ -54,6 +55,8 @@ OLD_SECONDS: Final = 600.0
 """Age of a file from which on a commit looks whether it is there."""
 MOST_TRIES: Final = 8
 """Times that a commit tries again behind others."""
+
+NO_COUNTS: Final[Mapping[str, int]] = MappingProxyType({})
 
 QUERY: Final = "sql.streaming.queryId"
 """The local property in which Spark tells tasks whose batch they work on."""
@@ -214,8 +217,18 @@ class TableWriter:
 
     # --- the driver -----------------------------------------------------------------------------
 
-    def commit(self, messages: Sequence[Any], batch: int | None) -> None:
-        """Commit what all tasks wrote; `batch`: the number of a stream's batch."""
+    def has_batch(self, batch: int, query: str) -> bool:
+        """Return True if the table has a batch of a stream."""
+        return self._moves(self._opened(), batch, query) is None
+
+    def commit(
+        self, messages: Sequence[Any], batch: int | None, counts: Mapping[str, int] = NO_COUNTS
+    ) -> None:
+        """Commit what all tasks wrote; `batch`: the number of a stream's batch.
+
+        `counts`: by how much applications of the log that count something move on; where all rows
+        are replaced, where they are then.
+        """
         written = [one for one in messages if isinstance(one, WrittenFiles)]
         files = [file for one in written for file in one.files]
         self._demand_there(files)
@@ -227,8 +240,11 @@ class TableWriter:
                 self._remove(files)
                 return
             self._demand_as_written(table, written)
+            for app, count in counts.items():
+                at = table.committed(app)
+                moved[app] = (at, count if self.overwrite else (at or 0) + count)
             try:
-                self._commit(table, files, moved, query, batch)
+                self._commit(table, files, moved, query, batch, bool(counts))
             except CommitConflict as error:
                 if not left:
                     raise
@@ -363,6 +379,7 @@ class TableWriter:
         moved: dict[str, tuple[int | None, int]],
         query: str,
         batch: int | None,
+        has_counts: bool,
     ) -> None:
         note: dict[str, Any] = {} if batch is None else {"query": query, "batch": batch}
         if self.overwrite:
@@ -371,7 +388,7 @@ class TableWriter:
             return
         note["kind"] = "append"
         # A batch without rows leaves no trace: if it comes again, it has none again.
-        if not files and (batch is not None or not moved):
+        if not (files or has_counts or (moved and batch is None)):
             return
         if not self.keys:
             table.append(files, moved, note)
