@@ -47,6 +47,8 @@ MOST_EXPECTATIONS: Final = 50
 MOST_NAME_CHARACTERS: Final = 200
 FAILED_PREFIX: Final = "ExpectationFailed: "
 """What the message begins with when a row ends a flow."""
+UNMET: Final = " is not met by the row "
+"""What stands in front of the row in the message."""
 
 Query = Callable[[], "DataFrame"]
 Decorator = Callable[[Query], "ExpectingQuery"]
@@ -249,7 +251,5 @@ def _applied(frame: DataFrame, expectations: Sequence[Expectation], name: str) -
 
 def failed_message(expectation: Expectation) -> str:
     """Return why a row ends a flow; the row comes behind it."""
-    return (
-        f"{FAILED_PREFIX}the expectation '{expectation.name}' ({expectation.condition}) is not "
-        "met by the row "
-    )
+    named = f"the expectation '{expectation.name}' ({expectation.condition})"
+    return f"{FAILED_PREFIX}{named}{UNMET}"

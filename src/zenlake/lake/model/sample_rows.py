@@ -130,8 +130,10 @@ def with_day(rows: pa.Table) -> pa.Table:
 
 
 def order_of(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The places of the rows in the order of key, then time."""
+    """The places of the rows in the order of key, then time; those without a key come first."""
     keys = rows["key"].combine_chunks()
+    if keys.null_count:
+        keys = pc.fill_null(keys.cast(pa.string()), "")
     if isinstance(keys, pa.ChunkedArray):  # no rows, or too many bytes for one chunk
         keys = pa.chunked_array([chunk.cast(pa.string()) for chunk in keys.chunks], pa.string())
     if not isinstance(keys, pa.DictionaryArray):

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from zenlake.lake.model.status import ExpectationStatus
-from zenlake.pipelines import FAILED_PREFIX, Expectation
+from zenlake.pipelines import FAILED_PREFIX, UNMET, Expectation
 
-__all__ = ["expectation_status", "rate_of", "unmet_expectation"]
+__all__ = ["expectation_status", "rate_of", "unmet_expectation", "without_row"]
 
 MOST_MESSAGE_CHARACTERS: Final = 1500
 """Characters of the message about a row that stopped a flow."""
@@ -55,3 +55,13 @@ def unmet_expectation(text: str) -> str:
         return ""
     line = text[at + len(FAILED_PREFIX) :].partition("\n")[0].partition(" SQLSTATE: ")[0].strip()
     return line[:MOST_MESSAGE_CHARACTERS]
+
+
+def without_row(why: str, name: str) -> str:
+    """Return why a flow is stopped without the row that stopped it.
+
+    A status and the lines that are told go to more people than may read every key; the lake's
+    socket is its operator's.
+    """
+    told, found, _ = why.partition(UNMET)
+    return f"{told}{UNMET}that `zenlake pipeline describe {name}` shows" if found else why

@@ -118,7 +118,7 @@ class RowChecks:
         if reasons.null_count == batch.num_rows:
             return plain
         dropped = pc.is_valid(reasons)
-        self._hold(plain.filter(dropped), reasons.filter(dropped), rows.filter(dropped))
+        self._hold(reasons.filter(dropped), rows.filter(dropped))
         return plain.filter(pc.invert(dropped))
 
     def _fail(self, expectation: Expectation, row: str) -> None:
@@ -134,8 +134,8 @@ class RowChecks:
         self.refused = []
         self._held = []
 
-    def _hold(self, plain: pa.RecordBatch, reasons: pa.Array, rows: pa.Array) -> None:
-        part = refused_rows(plain, reasons, rows, self.expectations, self._table)
+    def _hold(self, reasons: pa.Array, rows: pa.Array) -> None:
+        part = refused_rows(reasons, rows, self.expectations, self._table)
         self._held.append(part)
         self._held_bytes += part.nbytes
         if self._held_bytes >= FILE_BYTES:
@@ -152,7 +152,6 @@ class RowChecks:
 
 
 def refused_rows(
-    plain: pa.RecordBatch,
     reasons: pa.Array,
     rows: pa.Array,
     expectations: Sequence[Expectation],
@@ -160,10 +159,10 @@ def refused_rows(
 ) -> pa.Table:
     """Return rows of `quarantine`: which expectation each does not meet, and the row as JSON.
 
-    `reasons`: the place of the expectation in the list. `key` and `time` are those of the row, if
-    it has such columns.
+    `reasons`: the place of the expectation in the list. `key` is null: nobody knows which samples a
+    row was made of, so it is for those who may see everything, whatever its own `key` says.
     """
-    count = plain.num_rows
+    count = len(rows)
     now = datetime.now(UTC)
     names = pa.array([one.name for one in expectations], pa.string())
     conditions = pa.array([one.condition for one in expectations], pa.string())
@@ -172,12 +171,9 @@ def refused_rows(
         "reason": pa.repeat(pa.scalar(str(Reason.EXPECTATION)), count),
         "field": names.take(reasons),
         "detail": conditions.take(reasons),
-        # Files of the quarantine are sorted by key, which must not be null there.
-        "key": pc.fill_null(_column(plain, "key", pa.string()), ""),
         "value": rows.cast(pa.binary()),
         "encoding": pa.repeat(pa.scalar("application/json"), count),
         "kind": pa.repeat(pa.scalar("put"), count),
-        "time": _column(plain, "time", pa.timestamp("us", "UTC")),
         "received": pa.repeat(pa.scalar(now, pa.timestamp("us", "UTC")), count),
         DAY: pa.repeat(pa.scalar(now.date(), pa.date32()), count),
     }
@@ -186,14 +182,3 @@ def refused_rows(
         for one in QUARANTINE
     ]
     return pa.table(columns, schema=QUARANTINE)
-
-
-def _column(rows: pa.RecordBatch, name: str, kind: pa.DataType) -> Any:
-    """Return a column if the rows have one of this kind, else nulls."""
-    places = [n for n, one in enumerate(rows.schema.names) if one == name]
-    if len(places) == 1:
-        column = rows.column(places[0])
-        alike = pa.types.is_timestamp(kind) == pa.types.is_timestamp(column.type)
-        if alike and (column.type == kind or pa.types.is_timestamp(kind)):
-            return column.cast(kind)
-    return pa.nulls(rows.num_rows, kind)

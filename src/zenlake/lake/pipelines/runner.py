@@ -36,6 +36,7 @@ from zenlake.lake.pipelines.expectation_counts import (
     expectation_status,
     rate_of,
     unmet_expectation,
+    without_row,
 )
 from zenlake.lake.pipelines.flow_query import FlowQuery, started
 from zenlake.lake.pipelines.graph import Graph, PlannedFlow, analyse
@@ -303,7 +304,8 @@ class PipelineRunner:
         element.due = now + element.pause
         reason = self._reason(error, element.planned.flow)
         if reason != element.why:
-            self._complain(f"the flow '{name}' failed and is tried again: {reason}")
+            told = without_row(reason, name)
+            self._complain(f"the flow '{name}' failed and is tried again: {told}")
         element.why = reason
 
     def _adopt_columns(self, now: float) -> None:
@@ -343,7 +345,8 @@ class PipelineRunner:
     def stopped(self) -> dict[str, str]:
         """Return why flows do not go on, by name."""
         flows = {
-            name: f"the flow '{name}' of the pipeline '{self.project.name}' is stopped: {one.why}"
+            name: f"the flow '{name}' of the pipeline '{self.project.name}' is stopped: "
+            f"{without_row(one.why, name)}"
             for name, one in tuple(self._elements.items())
             if one.why
         }
@@ -355,6 +358,7 @@ class PipelineRunner:
         return [
             {
                 **asdict(self._flow_status(name, one)),
+                "why": one.why,
                 "inputs": sorted(one.planned.inputs),
                 "progress": one.progress or {},
                 "published": published.get(one.planned.flow.target, {}),
@@ -375,7 +379,7 @@ class PipelineRunner:
             target=element.planned.flow.target,
             kind=type(self._target(element)).__name__,
             state="stopped" if element.why else "running" if is_running else "waiting",
-            why=element.why,
+            why=without_row(element.why, name),
             batches=element.batches,
             rows=element.rows,
             input_rows_per_second=rate_of(progress, "inputRowsPerSecond"),
