@@ -100,8 +100,7 @@ def test_spark_runs_the_folder_unchanged_with_its_sink_in_the_lake(
     folder: Path, lake: Path, tmp_path: Path
 ) -> None:
     warehouse = tmp_path / "warehouse"
-    for _ in range(2):  # nothing is there twice if it runs again
-        run_spark_pipelines(folder, lake, tmp_path, warehouse)
+    run_spark_pipelines(folder, lake, tmp_path, warehouse)
     # Tables without a format are Parquet in Spark's warehouse; the sink is a table of the lake.
     assert sorted(parquet(warehouse / "low")) == sorted(LOW)
     assert sorted(parquet(warehouse / "lowest")) == LOWEST
