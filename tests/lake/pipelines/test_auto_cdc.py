@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 
 from zenlake.errors import LocalError
 from zenlake.lake.pipelines.auto_cdc import ChangeWriter
-from zenlake.lake.pipelines.changes import END_AT, START_AT, Changes, changes_of
+from zenlake.lake.pipelines.changes import END_AT, START_AT, ChangeRules, changes_of
 from zenlake.lake.pipelines.definitions import PipelineError
 from zenlake.lake.spark_source.columns import table_columns
 from zenlake.lake.table.data_files import read_table
@@ -67,7 +67,9 @@ def frame(spark: SparkSession, events: Iterable[Event]) -> DataFrame:
 class Target:
     """A table, and what applies batches to it."""
 
-    def __init__(self, folder: Path, changes: Changes, partitions: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, changes: ChangeRules, partitions: tuple[str, ...] = ()
+    ) -> None:
         self.place = LakeLocation(folder / "lake")
         columns = table_columns(changes.table_schema)
         Table.create(self.place, "robots", columns, partitions, by_programs=True)

@@ -13,7 +13,7 @@ from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql.types import StructType
 
 from zenlake.lake.pipelines.definitions import PipelineError
-from zenlake.lake.pipelines.publication import Publication, RowRefused, publication_of
+from zenlake.lake.pipelines.publication import RowRefused, TablePublication, publication_of
 
 COLUMNS = (
     StructType()
@@ -38,7 +38,7 @@ ROW = {
 }
 
 
-def published(**properties: str) -> Publication | None:
+def published(**properties: str) -> TablePublication | None:
     told = {f"zenlake.{name.replace('_', '.')}": text for name, text in properties.items()}
     output = StreamingTable(
         name="energy",
@@ -53,7 +53,7 @@ def published(**properties: str) -> Publication | None:
     return publication_of(output, COLUMNS)
 
 
-def demanded(**properties: str) -> Publication:
+def demanded(**properties: str) -> TablePublication:
     found = published(**properties)
     assert found is not None
     return found

@@ -20,14 +20,14 @@ from tests.ext.cable import Cable
 from tests.ports import free_port
 from tests.waiting import until
 from zenlake.lake.continuous.publishing import RECENT, RouterLink
-from zenlake.lake.pipelines.publication import Publication
+from zenlake.lake.pipelines.publication import TablePublication
 from zenlake.lake.pipelines.publishing import PublishedTables, TablePublisher
 from zenlake.lake.table.data_files import DataFile, write_file
 from zenlake.lake.table.delta import LOG, Table
 from zenlake.lake.table.location import LakeLocation
 
 COLUMNS = pa.schema([("id", pa.string()), ("wh", pa.float64())])
-ENERGY = Publication("fleet/${id}/energy", ("id", "wh"), "", "application/json")
+ENERGY = TablePublication("fleet/${id}/energy", ("id", "wh"), "", "application/json")
 Row = tuple[str | None, float]
 Heard = list[tuple[str, Any]]
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import DoubleType, FloatType
 
 from zenlake.errors import LocalError
 from zenlake.lake.maintain.upkeep import vacuum
-from zenlake.lake.pipelines.changes import SEQUENCE, Changes
+from zenlake.lake.pipelines.changes import SEQUENCE, ChangeRules
 from zenlake.lake.pipelines.table_merge import (
     TableFilesSource,
     rows_of,
@@ -57,7 +57,7 @@ VACUUM_AGE_SECONDS: Final = 3600.0
 
 
 def write_changes(
-    frame: DataFrame, changes: Changes, *, path: str, application: str, checkpoint: Path
+    frame: DataFrame, changes: ChangeRules, *, path: str, application: str, checkpoint: Path
 ) -> tuple[DataStreamWriter, ChangeWriter]:
     """Return how a stream of events is written into a table, and what writes its batches.
 
@@ -85,7 +85,7 @@ class _Batch:
 class ChangeWriter:
     """Applies batches of events to a table."""
 
-    def __init__(self, changes: Changes, path: str, application: str, checkpoint: Path) -> None:
+    def __init__(self, changes: ChangeRules, path: str, application: str, checkpoint: Path) -> None:
         """Open nothing yet."""
         self.changes = changes
         self.failure: BaseException | None = None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.pipelines.flow import AutoCdcFlow
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["DELETED", "END_AT", "SEQUENCE", "START_AT", "Changes", "changes_of"]
+__all__ = ["DELETED", "END_AT", "SEQUENCE", "START_AT", "ChangeRules", "changes_of"]
 
 START_AT: Final = "__START_AT"
 END_AT: Final = "__END_AT"
@@ -54,7 +54,7 @@ _RANK: Final = f"{RESERVED}rank"
 
 @final
 @dataclass(frozen=True)
-class Changes:
+class ChangeRules:
     """What a flow of changes does with its events."""
 
     #: Columns that say what an event is about.
@@ -129,7 +129,7 @@ class Changes:
         return visible.select(*kept, START_AT, END_AT)
 
 
-def changes_of(flow: AutoCdcFlow, frame: DataFrame) -> Changes:
+def changes_of(flow: AutoCdcFlow, frame: DataFrame) -> ChangeRules:
     """Return what a flow does with the rows of a frame; raises `PipelineError` if it cannot."""
     at = flow.source_code_location
     there = frame.columns
@@ -175,7 +175,7 @@ def changes_of(flow: AutoCdcFlow, frame: DataFrame) -> Changes:
             at,
         )
     fields = [StructField(one.name, _nullable(one.dataType), True) for one in schema.fields]
-    return Changes(keys, chosen, tracked, sequence, deletes, is_history, StructType(fields))
+    return ChangeRules(keys, chosen, tracked, sequence, deletes, is_history, StructType(fields))
 
 
 def _event_columns(

@@ -18,10 +18,10 @@ from pyspark.pipelines.output import MaterializedView, Sink, StreamingTable, Tem
 from pyspark.sql.types import StructField, StructType
 
 from zenlake.config.nearest import nearest
-from zenlake.lake.pipelines.changes import Changes, changes_of
+from zenlake.lake.pipelines.changes import ChangeRules, changes_of
 from zenlake.lake.pipelines.definitions import AnyFlow, Definitions, PipelineError
 from zenlake.lake.pipelines.project import raised_in
-from zenlake.lake.pipelines.publication import Publication, publication_of
+from zenlake.lake.pipelines.publication import TablePublication, publication_of
 from zenlake.lake.query.executor import one_line
 from zenlake.pipelines import Expectation, ExpectingQuery
 from zenlake.spark import jvm
@@ -59,7 +59,7 @@ class PlannedFlow:
     #: The names of the tables that it reads.
     inputs: frozenset[str]
     #: What is done with the events of a flow of changes.
-    changes: Changes | None = None
+    changes: ChangeRules | None = None
     #: Of the rows of a table; rows of views and sinks are checked by the frame itself.
     expectations: tuple[Expectation, ...] = ()
 
@@ -77,7 +77,7 @@ class PlannedTable:
     output: StreamingTable | MaterializedView
     schema: StructType
     #: How its rows are put on the bus.
-    publication: Publication | None = None
+    publication: TablePublication | None = None
 
 
 @final

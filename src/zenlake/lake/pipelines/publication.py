@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.pipelines.output import MaterializedView, StreamingTable
     from pyspark.sql.types import DataType
 
-__all__ = ["Publication", "RowRefused", "publication_of"]
+__all__ = ["RowRefused", "TablePublication", "publication_of"]
 
 PUBLISH: Final = "zenlake.publish"
 COLUMNS: Final = f"{PUBLISH}.columns"
@@ -66,7 +66,7 @@ class RowRefused(Exception):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Publication:
+class TablePublication:
     """How the rows of a table are put on the bus."""
 
     #: The key with columns as `${name}`.
@@ -101,7 +101,7 @@ class Publication:
 
 def publication_of(
     output: StreamingTable | MaterializedView, schema: StructType
-) -> Publication | None:
+) -> TablePublication | None:
     """Return how a table is published, or None; raises `PipelineError` if that cannot be."""
     at = output.source_code_location
     told = {
@@ -160,7 +160,7 @@ def publication_of(
         raise PipelineError(f"{ENCODING}: {error}", at) from error
     if value and not encoding:
         encoding = "text/plain" if isinstance(kinds[value], StringType) else "zenoh/bytes"
-    return Publication(template, chosen, value, encoding or JSON)
+    return TablePublication(template, chosen, value, encoding or JSON)
 
 
 def _demand_key(template: str, at: Any) -> None:

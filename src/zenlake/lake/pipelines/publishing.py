@@ -27,7 +27,7 @@ from zenlake.errors import LocalError
 from zenlake.lake.continuous.publishing import RECENT, RouterLink
 from zenlake.lake.ingest.failure_reason import reason_of
 from zenlake.lake.pipelines.changed_rows import Commit, commit_of, part_rows
-from zenlake.lake.pipelines.publication import Publication, RowRefused
+from zenlake.lake.pipelines.publication import RowRefused, TablePublication
 from zenlake.lake.spark_source.tasks import TableColumns, files_of, table_schema
 from zenlake.lake.table.delta import Table
 from zenlake.spark.offsets import DataLoss
@@ -65,7 +65,7 @@ class TablePublisher:
         self,
         lake: LakeLocation,
         name: str,
-        publication: Publication,
+        publication: TablePublication,
         page: Path,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -242,7 +242,9 @@ class PublishedTables:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def follow(self, lake: LakeLocation, wanted: Mapping[str, Publication], folder: Path) -> None:
+    def follow(
+        self, lake: LakeLocation, wanted: Mapping[str, TablePublication], folder: Path
+    ) -> None:
         """Publish these tables, and no others.
 
         `folder`: where it is kept how far each is. A table that was not published before begins
