@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -44,6 +43,16 @@ def things(first: int, end: int) -> pa.Table:
     return pa.table([list(range(first, end)), names, days], schema=THINGS)
 
 
+class TaskOf:
+    """A task, with what Spark tells tasks of their query."""
+
+    def __init__(self, properties: dict[str, str]) -> None:
+        self.properties = properties
+
+    def getLocalProperty(self, key: str) -> str | None:
+        return self.properties.get(key)
+
+
 def put(
     place: Path | str,
     rows: pa.Table,
@@ -72,11 +81,12 @@ def prepared(
     columns = schema or from_arrow_schema(rows.schema)
     made: Any = source.writer if batch is None else source.streamWriter
     writer = pickle.loads(pickle.dumps(made(columns, overwrite)))
-    context = TaskContext._getOrCreate()
-    context._localProperties = {} if batch is None else {"sql.streaming.queryId": query}
     middle = rows.num_rows // 2
     parts = [rows.slice(0, middle), rows.slice(middle)]
-    messages = [writer.write(iter(part.to_batches())) for part in parts]
+    task = TaskOf({} if batch is None else {"sql.streaming.queryId": query})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TaskContext, "get", lambda: task)
+        messages = [writer.write(iter(part.to_batches())) for part in parts]
     # The driver makes another writer for the commit of a batch of a stream.
     return pickle.loads(pickle.dumps(messages)), made(columns, overwrite) if batch else writer
 
@@ -86,12 +96,6 @@ def commit(writer: Any, messages: list[Any], batch: int | None = None) -> None:
         writer.commit(messages)
     else:
         writer.commit(messages, batch)
-
-
-@pytest.fixture(autouse=True)
-def no_task_is_left() -> Iterator[None]:
-    yield
-    TaskContext._taskContext = None
 
 
 def numbers(place: Path) -> list[int]:
