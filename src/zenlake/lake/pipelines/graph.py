@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Catalog", "Graph", "PlannedFlow", "PlannedTable", "analyse"]
+__all__ = ["Catalog", "Graph", "PlannedFlow", "PlannedTable", "analyse", "frame_anew"]
 
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 
@@ -121,6 +121,18 @@ def analyse(definitions: Definitions, spark: SparkSession, catalog: Catalog, fol
                 definitions.flows[name].source_code_location,
             )
     return graph
+
+
+def planned_anew(graph: Graph, flow: AnyFlow, spark: SparkSession, folder: Path) -> PlannedFlow:
+    """Analyse a materialized view again, with the temporary views that it may read.
+
+    A frame of Spark that was run finds the same files of a Python data source when it is run again.
+    """
+    for one in graph.flows:
+        is_view = isinstance(graph.definitions.outputs[one.flow.target], TemporaryView)
+        if is_view and not one.frame.isStreaming:
+            _planned(one.flow, graph.definitions, spark, folder)
+    return _planned(flow, graph.definitions, spark, folder)
 
 
 def _planned(

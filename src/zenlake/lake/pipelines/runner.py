@@ -39,7 +39,7 @@ from zenlake.lake.pipelines.expectation_counts import (
     without_row,
 )
 from zenlake.lake.pipelines.flow_query import FlowQuery, started
-from zenlake.lake.pipelines.graph import Graph, PlannedFlow, analyse
+from zenlake.lake.pipelines.graph import Graph, PlannedFlow, analyse, planned_anew
 from zenlake.lake.pipelines.project import Project, load, raised_in
 from zenlake.lake.pipelines.publishing import PublishedTables
 from zenlake.lake.pipelines.state import PipelineState
@@ -427,7 +427,8 @@ class PipelineRunner:
         flow = element.planned.flow
         self._spark.sparkContext.setJobGroup(self._jobs, f"{self.project.name}.{name}", True)
         with self._settings(flow):
-            self._tables.overwrite(flow.target, element.planned, state.application)
+            planned = planned_anew(self.graph, flow, self._spark, self.project.folder)
+            self._tables.overwrite(flow.target, planned, state.application)
         element.batches += 1
         self._count(name, element)
         self._state.put(name, replace(state, inputs=versions, refreshed=time.time()))
