@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Catalog", "Graph", "PlannedFlow", "PlannedTable", "analyse", "frame_anew"]
+__all__ = ["Catalog", "Graph", "PlannedFlow", "PlannedTable", "analyse", "planned_anew"]
 
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 
