@@ -28,6 +28,7 @@ MAY_LOAD = {
     "engine/services.py": "services of rooms above: the registry",
     "lake/decode/formats/bounded.py": "libraries",
     "lake/decode/registry.py": "decoders that a user names",
+    "lake/pipelines/project.py": "files of a user's pipeline",
     "lazy.py": "modules below the package that asks",
     "links/registry.py": "links of its own room",
     "testing/__init__.py": "the codecs of a page",

@@ -109,13 +109,22 @@ def test_tables_of_a_lake_read_by_their_folder(spark: SparkSession, tmp_path: Pa
 def test_conditions_mean_the_same_with_pushdown_and_without(
     spark: SparkSession, table: Path, where: str
 ) -> None:
-    pushed = numbers(read(spark, table).where(where))
+    pushed = numbers(read(spark, table, filterPushdown="true").where(where))
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     try:
         assert numbers(read(spark, table).where(where)) == pushed
     finally:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     assert pushed
+
+
+def test_a_condition_of_one_question_leaves_no_rows_out_of_the_next(
+    spark: SparkSession, table: Path
+) -> None:
+    frame = read(spark, table)
+    assert frame.where("n > 57").count() == 2
+    assert frame.count() == 60
+    assert frame.where("n < 3").count() == 3
 
 
 def test_files_that_conditions_rule_out_are_not_opened(
@@ -128,7 +137,7 @@ def test_files_that_conditions_rule_out_are_not_opened(
         first = path.startswith("day=d0")
         if first or pa.parquet.read_table(place / path)["n"][0].as_py() < 20:
             (place / path).unlink()
-    frame = read(spark, place).where("n >= 20 and day = 'd1'")
+    frame = read(spark, place, filterPushdown="true").where("n >= 20 and day = 'd1'")
     assert numbers(frame) == list(range(21, 40, 2))
     capsys.readouterr()
     frame.explain()

@@ -225,7 +225,8 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_what_is_not_asked_of_spark_again_is_decided_as_spark_would(
     journal: str, parts: list[Filter]
 ) -> None:
-    reader = JournalReader(SourceOptions({"path": journal}, READ), ["partition", "offset", "key"])
+    options = SourceOptions({"path": journal, "filterPushdown": "true"}, READ)
+    reader = JournalReader(options, ["partition", "offset", "key"])
     left = list(reader.pushFilters(parts))
     found = sorted(
         row

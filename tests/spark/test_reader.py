@@ -59,7 +59,7 @@ def values(reader: DataSourceReader) -> list[int]:
 
 
 def read(path: Path, *filters: Filter, **options: str) -> list[int]:
-    made = source(path, **options)
+    made = source(path, filterPushdown="true", **options)
     reader = made.reader(made.schema())
     assert isinstance(reader, JournalReader)
     left = list(reader.pushFilters(list(filters)))
@@ -73,7 +73,7 @@ def test_all_rows_are_read(journal: Path) -> None:
 
 
 def test_segments_without_a_wanted_row_are_no_part_of_the_plan(journal: Path) -> None:
-    made = source(journal)
+    made = source(journal, filterPushdown="true")
     reader = made.reader(made.schema())
     assert isinstance(reader, JournalReader)
     assert list(reader.pushFilters([EqualTo(("key",), "robot/1")])) == []

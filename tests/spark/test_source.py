@@ -57,7 +57,7 @@ def test_a_journal_reads_as_a_table(spark: SparkSession, journal: Path) -> None:
 def test_conditions_are_decided_by_the_journal(
     spark: SparkSession, journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    frame = read(spark, journal).where(
+    frame = read(spark, journal, filterPushdown="true").where(
         "time >= '2026-01-01T00:04:00Z' and key in ('robot/1/pose', 'robot/2/pose')"
     )
     assert numbers(frame) == [n for n in range(240, 300) if n % 10 in (1, 2)]
@@ -65,12 +65,15 @@ def test_conditions_are_decided_by_the_journal(
     frame.explain()
     plan = capsys.readouterr().out
     assert "Filter" not in plan.replace("RuntimeFilters", ""), plan
-    starts = read(spark, journal).where("key like 'robot/4%' and offset >= 10 and partition < 9")
+    pushed = read(spark, journal, filterPushdown="true")
+    starts = pushed.where("key like 'robot/4%' and offset >= 10 and partition < 9")
     everything = [found for found in read(spark, journal).collect() if found["offset"] >= 10]
     assert numbers(starts) == sorted(
         int(bytes(found["value"])) for found in everything if found["key"].startswith("robot/4")
     )
-    assert read(spark, journal).where("key = 'nobody'").count() == 0
+    frame = read(spark, journal)
+    assert frame.where("key = 'nobody'").count() == 0
+    assert frame.count() == 300
 
 
 def test_a_session_without_the_switch_filters_by_itself(spark: SparkSession, journal: Path) -> None:

@@ -19,6 +19,7 @@ from zenlake.errors import LocalError, ZError
 from zenlake.keys import KeyExpr
 
 __all__ = [
+    "FILTER_PUSHDOWN",
     "OPTIONS",
     "READ",
     "STREAM",
@@ -50,6 +51,14 @@ READ, STREAM, WRITE, WRITE_STREAM = "read", "readStream", "write", "writeStream"
 _READS = frozenset({READ, STREAM})
 _ALL = frozenset({READ, STREAM, WRITE})
 
+FILTER_PUSHDOWN: Final = SourceOption(
+    "filterPushdown",
+    frozenset({READ}),
+    "false",
+    "whether conditions of a WHERE clause are decided before rows are read, for a DataFrame that "
+    "is asked once: Spark 4.3 gives its next question the rows of the first",
+)
+
 OPTIONS: Final = (
     SourceOption(
         "path",
@@ -79,6 +88,7 @@ OPTIONS: Final = (
         "",
         "names of columns with commas between them, when the usual ones are too many or too few",
     ),
+    FILTER_PUSHDOWN,
     SourceOption("includeAttachment", _READS, "false", "whether there is a column `attachment`"),
     SourceOption(
         "startingOffsets",

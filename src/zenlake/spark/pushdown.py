@@ -76,17 +76,25 @@ class PushFilters:
     (`spark.sql.python.filterPushdown.enabled`) is off, even if there is no clause at all. It
     recognises that by the function behind the method; this object shows it the one that every
     reader inherits. A session of the user's own then reads as well, and filters by itself.
+
+    Filters are taken over only where the option `filterPushdown` says so. Spark 4.3 keeps a reader
+    with the filters of one question, and gives it to the next question of the same DataFrame that
+    has none: `frame.where("n > 7").count()` would decide what `frame.count()` counts.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)
 
-    def __init__(self, take: Callable[[list[Filter]], list[Filter]]) -> None:
-        """`take`: takes filters over, and returns those that Spark still has to apply."""
+    def __init__(self, take: Callable[[list[Filter]], list[Filter]], is_on: bool) -> None:
+        """`take`: takes filters over, and returns those that Spark still has to apply.
+
+        `is_on`: without it all are left to Spark.
+        """
         self._take = take
+        self._is_on = is_on
 
     def __call__(self, filters: list[Filter]) -> list[Filter]:
         """Those that Spark still has to apply."""
-        return self._take(filters)
+        return self._take(filters) if self._is_on else filters
 
 
 # --- from Spark's filters to the tree -----------------------------------------------------------

@@ -25,7 +25,7 @@ from zenlake.expr.tree import And, Node, fields_of
 from zenlake.spark.live import LiveReader
 from zenlake.spark.network import absolute, open_journal
 from zenlake.spark.offsets import Range, cut
-from zenlake.spark.options import READ, STREAM, WRITE, SourceOptions
+from zenlake.spark.options import FILTER_PUSHDOWN, READ, STREAM, WRITE, SourceOptions
 from zenlake.spark.position import begin, end
 from zenlake.spark.pushdown import (
     ALWAYS,
@@ -98,8 +98,8 @@ class JournalReader(DataSourceReader):
 
     @property
     def pushFilters(self) -> Callable[[list[Filter]], Iterable[Filter]]:
-        """How Spark hands over the WHERE clause, if its configuration has that switched on."""
-        return PushFilters(self.take_filters)
+        """How Spark hands over the WHERE clause, if that is switched on."""
+        return PushFilters(self.take_filters, self.options.flag(FILTER_PUSHDOWN.name, False))
 
     def take_filters(self, filters: list[Filter]) -> list[Filter]:
         """Take over what the journal can decide. Return the filters that Spark still applies."""

@@ -173,7 +173,8 @@ def test_every_kind_of_column_is_as_delta_rs_reads_it(table: Path) -> None:
 def test_filters_leave_files_and_rows_out(
     table: Path, filter: Filter, holds: Any, most: int
 ) -> None:
-    made = reader(table)
+    assert list(reader(table).pushFilters([filter])) == [filter]
+    made = reader(table, filterPushdown="true")
     assert list(made.pushFilters([filter])) == []
     every = DeltaTable(str(table)).to_pyarrow_table().to_pylist()
     assert read(made) == sorted(row["n"] for row in every if holds(row))

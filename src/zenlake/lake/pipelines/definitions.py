@@ -1,6 +1,6 @@
 """The tables, views, sinks and flows that the files of a pipeline define.
 
-    definitions = Definitions()
+    definitions = PipelineDefinitions()
     with graph_element_registration_context(definitions):
         …                                      # import the files
     definitions.demand_complete()
@@ -25,7 +25,7 @@ from zenlake.config.nearest import nearest
 from zenlake.errors import LocalError
 from zenlake.lake.model.config import FIXED
 
-__all__ = ["AnyFlow", "Definitions", "PipelineError", "plain_name"]
+__all__ = ["AnyFlow", "PipelineDefinitions", "PipelineError", "plain_name"]
 
 AnyFlow = Flow | AutoCdcFlow
 
@@ -43,7 +43,7 @@ class PipelineError(LocalError):
 
 
 @final
-class Definitions(GraphElementRegistry):
+class PipelineDefinitions(GraphElementRegistry):
     """Everything that one pipeline defines, in the order in which its files say it."""
 
     def __init__(self, folder: Path) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructField, StructType
 
 from zenlake.config.nearest import nearest
 from zenlake.lake.pipelines.changes import ChangeRules, changes_of
-from zenlake.lake.pipelines.definitions import AnyFlow, Definitions, PipelineError
+from zenlake.lake.pipelines.definitions import AnyFlow, PipelineDefinitions, PipelineError
 from zenlake.lake.pipelines.project import raised_in
 from zenlake.lake.pipelines.publication import TablePublication, publication_of
 from zenlake.lake.query.executor import one_line
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Catalog", "Graph", "PlannedFlow", "PlannedTable", "analyse", "planned_anew"]
+__all__ = ["Graph", "KnownTables", "PlannedFlow", "PlannedTable", "analyse", "planned_anew"]
 
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 
 
-class Catalog(Protocol):
+class KnownTables(Protocol):
     """The names that Spark knows while a pipeline is analysed."""
 
     def hide(self, names: set[str]) -> None:
@@ -85,12 +85,14 @@ class PlannedTable:
 class Graph:
     """A pipeline that can run: flows in an order in which each comes after those that it reads."""
 
-    definitions: Definitions
+    definitions: PipelineDefinitions
     flows: list[PlannedFlow] = field(default_factory=list)
     tables: dict[str, PlannedTable] = field(default_factory=dict)
 
 
-def analyse(definitions: Definitions, spark: SparkSession, catalog: Catalog, folder: Path) -> Graph:
+def analyse(
+    definitions: PipelineDefinitions, spark: SparkSession, catalog: KnownTables, folder: Path
+) -> Graph:
     """Let Spark analyse every flow. Raises `PipelineError`, with file and line, if one is wrong."""
     graph = Graph(definitions)
     catalog.hide(set(definitions.tables()))
@@ -136,7 +138,7 @@ def planned_anew(graph: Graph, flow: AnyFlow, spark: SparkSession, folder: Path)
 
 
 def _planned(
-    flow: AnyFlow, definitions: Definitions, spark: SparkSession, folder: Path
+    flow: AnyFlow, definitions: PipelineDefinitions, spark: SparkSession, folder: Path
 ) -> PlannedFlow:
     target = definitions.outputs[flow.target]
     checked = (
@@ -207,7 +209,7 @@ def _frame(
 
 
 def _finish_output(
-    planned: PlannedFlow, graph: Graph, waiting: Mapping[str, AnyFlow], catalog: Catalog
+    planned: PlannedFlow, graph: Graph, waiting: Mapping[str, AnyFlow], catalog: KnownTables
 ) -> None:
     """Show a table to those that read it, once all flows into it are analysed."""
     name = planned.flow.target
@@ -234,7 +236,7 @@ def _finish_output(
 
 def _add_table(
     graph: Graph,
-    catalog: Catalog,
+    catalog: KnownTables,
     name: str,
     output: StreamingTable | MaterializedView,
     schema: StructType,
@@ -254,7 +256,7 @@ def _declared(output: StreamingTable | MaterializedView) -> StructType:
 
 
 def _may_come(
-    missing: str, definitions: Definitions, graph: Graph, waiting: Mapping[str, AnyFlow]
+    missing: str, definitions: PipelineDefinitions, graph: Graph, waiting: Mapping[str, AnyFlow]
 ) -> bool:
     return missing in definitions.outputs and any(
         flow.target == missing for flow in waiting.values()
@@ -270,7 +272,7 @@ def _missing_name(error: AnalysisException) -> str | None:
 
 
 def _refused(
-    error: AnalysisException, flow: AnyFlow, folder: Path, catalog: Catalog, missing: str | None
+    error: AnalysisException, flow: AnyFlow, folder: Path, catalog: KnownTables, missing: str | None
 ) -> PipelineError:
     told = raised_in(error, folder, _place(flow))
     if missing is None:

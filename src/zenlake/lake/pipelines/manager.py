@@ -42,7 +42,7 @@ LOOK_SECONDS: Final = 1.0
 """Between two looks at the files and the flows."""
 
 
-class FactReceiver(Protocol):
+class PipelineCaller(Protocol):
     """A program on this machine that asked for something."""
 
     def fact(self, fact: object) -> None:
@@ -103,7 +103,7 @@ class Pipelines:
         runner = self._runner
         return {} if runner is None else runner.stopped()
 
-    def handle(self, request: dict[str, Any], caller: FactReceiver) -> None:
+    def handle(self, request: dict[str, Any], caller: PipelineCaller) -> None:
         """Answer a program on this machine."""
         action = request.get("action")
         if action == "list":

@@ -25,7 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.pipelines.graph_element_registry import graph_element_registration_context
 
 from zenlake.errors import LocalError
-from zenlake.lake.pipelines.definitions import Definitions, PipelineError
+from zenlake.lake.pipelines.definitions import PipelineDefinitions, PipelineError
 from zenlake.lake.pipelines.sql_definitions import read_sql
 from zenlake.lake.query.executor import one_line
 from zenlake.spark import jvm
@@ -139,13 +139,13 @@ def _project_name(name: str, at: str) -> str:
     return plain
 
 
-def load(project: Project, spark: SparkSession) -> Definitions:
+def load(project: Project, spark: SparkSession) -> PipelineDefinitions:
     """Import the files of a pipeline; returns what they define.
 
     `spark`: what files see under this name. Raises `PipelineError`, with file and line, for
     whatever a file raises.
     """
-    definitions = Definitions(project.folder)
+    definitions = PipelineDefinitions(project.folder)
     # Files may ask for SparkSession.active() instead.
     with (
         _imports_from(project.folder),

@@ -31,7 +31,7 @@ from pyspark.pipelines.output import MaterializedView, Sink, TemporaryView
 from zenlake.clock.backoff import Backoff
 from zenlake.errors import LocalError
 from zenlake.lake.model.status import ExpectationStatus, FlowStatus
-from zenlake.lake.pipelines.definitions import AnyFlow, Definitions, PipelineError
+from zenlake.lake.pipelines.definitions import AnyFlow, PipelineDefinitions, PipelineError
 from zenlake.lake.pipelines.expectation_counts import (
     expectation_status,
     rate_of,
@@ -130,7 +130,7 @@ class PipelineRunner:
         self._jobs = f"pipeline {project.name}"
         #: By a steady clock: when columns that have changed are looked at again.
         self._adopting = 0.0
-        self._definitions = Definitions(project.folder)
+        self._definitions = PipelineDefinitions(project.folder)
         self.graph = Graph(self._definitions)
         self.notes: list[str] = []
         """What a changed definition means, a sentence each."""

@@ -22,7 +22,7 @@ from pyspark.pipelines.flow import AutoCdcFlow, Flow
 from pyspark.pipelines.output import MaterializedView, StreamingTable, TemporaryView
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 
-from zenlake.lake.pipelines.definitions import Definitions, PipelineError
+from zenlake.lake.pipelines.definitions import PipelineDefinitions, PipelineError
 from zenlake.lake.query.executor import one_line
 from zenlake.spark import jvm
 
@@ -42,7 +42,7 @@ _TABLES: Final[dict[str, tuple[type[StreamingTable | MaterializedView], bool]]] 
 }
 
 
-def read_sql(spark: SparkSession, definitions: Definitions, text: str, file: Path) -> None:
+def read_sql(spark: SparkSession, definitions: PipelineDefinitions, text: str, file: Path) -> None:
     """Add what the statements of a file define; raises `PipelineError` with its line."""
     try:
         statements = jvm.pipeline_statements(spark, text, str(file))
@@ -62,7 +62,11 @@ def read_sql(spark: SparkSession, definitions: Definitions, text: str, file: Pat
 
 
 def _table(
-    spark: SparkSession, definitions: Definitions, plan: Any, kind: str, at: SourceCodeLocation
+    spark: SparkSession,
+    definitions: PipelineDefinitions,
+    plan: Any,
+    kind: str,
+    at: SourceCodeLocation,
 ) -> None:
     output, has_query = _TABLES[kind]
     name, told = _name(plan.name()), plan.tableSpec()
@@ -86,7 +90,9 @@ def _table(
         definitions.register_auto_cdc_flow(_changes(spark, name, name, plan, at))
 
 
-def _view(spark: SparkSession, definitions: Definitions, plan: Any, at: SourceCodeLocation) -> None:
+def _view(
+    spark: SparkSession, definitions: PipelineDefinitions, plan: Any, at: SourceCodeLocation
+) -> None:
     if plan.viewType().toString() != "LocalTempView":
         raise PipelineError(
             "a pipeline has views of its own and no others; write CREATE TEMPORARY VIEW", at
@@ -96,7 +102,9 @@ def _view(spark: SparkSession, definitions: Definitions, plan: Any, at: SourceCo
     definitions.register_flow(_query(spark, name, name, plan.plan(), at))
 
 
-def _flow(spark: SparkSession, definitions: Definitions, plan: Any, at: SourceCodeLocation) -> None:
+def _flow(
+    spark: SparkSession, definitions: PipelineDefinitions, plan: Any, at: SourceCodeLocation
+) -> None:
     name, what = _name(plan.name()), plan.flowOperation()
     if what.getClass().getSimpleName() == "AutoCdcInto":
         target = _name(what.targetTable())

@@ -12,6 +12,7 @@ from typing import Final, final
 from zenlake.clock.unix_time import datetime_at
 from zenlake.lake.table.location import absolute
 from zenlake.spark.options import (
+    FILTER_PUSHDOWN,
     READ,
     STREAM,
     WRITE,
@@ -41,6 +42,7 @@ TABLE_OPTIONS: Final = (
     SourceOption(
         "columns", _READS, "all", "names of columns with commas between them; only these are read"
     ),
+    FILTER_PUSHDOWN,
     SourceOption("version", _BATCH, "the newest", "the version of the table to read"),
     SourceOption(
         "timestamp",

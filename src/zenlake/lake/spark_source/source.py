@@ -28,7 +28,7 @@ from zenlake.lake.spark_source.table_writer import TableWriter
 from zenlake.lake.spark_source.tasks import TableColumns, files_of, open_table, packed, table_schema
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.pruning import files_meeting
-from zenlake.spark.options import READ, STREAM, WRITE, WRITE_STREAM, OptionError
+from zenlake.spark.options import FILTER_PUSHDOWN, READ, STREAM, WRITE, WRITE_STREAM, OptionError
 from zenlake.spark.pushdown import PushFilters
 
 __all__ = ["LakeTableReader", "LakeTableSource", "LakeTableStreamWriter", "LakeTableWriter"]
@@ -94,8 +94,8 @@ class LakeTableReader(DataSourceReader):
 
     @property
     def pushFilters(self) -> Callable[[list[Filter]], Iterable[Filter]]:
-        """How Spark hands over the WHERE clause, if its configuration has that switched on."""
-        return PushFilters(self.take_filters)
+        """How Spark hands over the WHERE clause, if that is switched on."""
+        return PushFilters(self.take_filters, self.options.flag(FILTER_PUSHDOWN.name, False))
 
     def take_filters(self, filters: list[Filter]) -> list[Filter]:
         """Take over what files decide. Return the filters that Spark still applies."""
