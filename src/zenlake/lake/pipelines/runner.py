@@ -59,6 +59,8 @@ REFRESH_SHARE: Final = 4.0
 REFRESH_PROPERTY: Final = "zenlake.refresh"
 STEADY_SECONDS: Final = 10.0
 """A flow that runs for so long after a failure, without new rows, is well again."""
+CANCEL_SECONDS: Final = 1.0
+"""Seconds between two tries to cancel a materialized view that is being computed."""
 ADOPT_SECONDS: Final = 60.0
 """Seconds until a pipeline is analysed again which lacks a column that a table lost."""
 
@@ -336,9 +338,11 @@ class PipelineRunner:
             query, element.query = element.query, None
             if query is not None:
                 query.stop()
-        computing = [one.computing for one in self._elements.values() if one.computing is not None]
-        self._spark.sparkContext.cancelJobGroup(self._jobs)
-        wait(computing)
+        computing = {one.computing for one in self._elements.values() if one.computing is not None}
+        while computing:
+            # Again and again: a job may begin after the jobs of its group were cancelled.
+            self._spark.sparkContext.cancelJobGroup(self._jobs)
+            computing = wait(computing, CANCEL_SECONDS).not_done
 
     # --- what is said of it -----------------------------------------------------------------------
 
