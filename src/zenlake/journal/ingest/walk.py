@@ -307,7 +307,7 @@ class RowLane(Lane):
                     break
                 number = self._zid(key_name.stamp, data, pos, size)
                 pos += size
-                if stamps is not None and kind == PUT:
+                if stamps is not None:
                     if time > self._limit:
                         break
                     if time > after:
