@@ -8,7 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "pipelines"
-FOLDERS = sorted(one for one in EXAMPLES.iterdir() if any(one.glob("test_*.py")))
+#: What the others show besides is tried by day in tests/lake/pipelines and tests/testing.
+BY_DAY = ("energy", "robots")
+BY_NIGHT = pytest.mark.nightly(day="examples/test_pipelines.py")
+FOLDERS = [
+    pytest.param(one, id=one.name, marks=() if one.name in BY_DAY else BY_NIGHT)
+    for one in sorted(EXAMPLES.iterdir())
+    if any(one.glob("test_*.py"))
+]
 
 
 class Reports:
@@ -23,7 +30,7 @@ class Reports:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.name))
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_the_tests_of_an_example_pass(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     # A run of pytest of its own, which joins the Spark of this process.
     reports = Reports()

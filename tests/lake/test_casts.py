@@ -19,7 +19,11 @@ ROOMS = ("lake", "recorded")
 DAY_OF = "the day of receipt is a column of its own, beside the time"
 SAME = "the types are those of the rows already, or differ in names inside and in offsets alone"
 BITS = "a time and the number of its microseconds are the same 64 bits"
+ZONE = "the same microseconds since 1970, with another zone or none to show them in"
 WORDS = "places in a dictionary become the words that they stand for"
+JSON_TEXT = "JSON is text already; the cast names its type where nothing is refused"
+DAY_TEXT = "the name of a folder, beside the day"
+TEXT_BYTES = "text in UTF-8 and its bytes are the same"
 CHECKED = "checked, and the caller refuses what does not fit, for its sample or for the step"
 
 CASTS: dict[str, dict[str, str]] = {
@@ -32,6 +36,12 @@ CASTS: dict[str, dict[str, str]] = {
         "rows['received'].cast(pa.date32())": DAY_OF,
         "batch.cast(self._schema)": CHECKED,
         "batch[one.name].cast(one.type)": CHECKED,
+    },
+    "lake/pipelines/expected_rows.py": {
+        "f.when(refused, f.to_json(f.struct('*'))).cast('string')": JSON_TEXT,
+        "rows[DAY].cast(pa.string())": DAY_TEXT,
+        "rows.cast(pa.binary())": TEXT_BYTES,
+        "given[one.name].cast(one.type)": SAME,
     },
     "lake/decode/arrow_rows.py": {"facts['received'].cast(pa.date32())": DAY_OF},
     "lake/decode/formats/arrow_ipc.py": {
@@ -88,6 +98,7 @@ CASTS: dict[str, dict[str, str]] = {
     "lake/model/sample_rows.py": {
         "rows['received'].cast(pa.date32())": DAY_OF,
         "chunk.cast(pa.string())": WORDS,
+        "keys.cast(pa.string())": WORDS,
     },
     "lake/model/typed_table.py": {
         "values.cast(type)": WORDS,
@@ -103,6 +114,12 @@ CASTS: dict[str, dict[str, str]] = {
     "lake/query/text_columns.py": {
         "column.cast(_as_bytes(column.type))": "bytes of a text are the text",
     },
+    "lake/spark_source/columns.py": {"column.cast(pa.timestamp('us', 'UTC'))": ZONE},
+    "lake/spark_source/merge.py": {
+        "pa.scalar(file.partition[name], pa.string()).cast(schema.field(name).type)": (
+            "the log has what a folder says as text; checked"
+        ),
+    },
     "lake/spark_source/tasks.py": {
         "pa.scalar(value or None, pa.string()).cast(field.type)": (
             "the log has what a folder says as text; checked"
@@ -110,6 +127,8 @@ CASTS: dict[str, dict[str, str]] = {
     },
     "lake/table/data_files.py": {"rows[field.name].cast(field.type)": CHECKED},
     "lake/table/delta.py": {
+        "values.cast(pa.timestamp('us')).cast(pa.string())": "as the log writes the value of a folder",
+        "values.cast(pa.timestamp('us'))": ZONE,
         "times.cast(pa.int64())": BITS,
         "pc.if_else(is_cut, pc.add(micros, 999), micros).cast(times.type)": BITS,
     },

@@ -114,7 +114,7 @@ def test_a_new_pipeline_and_the_table_of_the_tutorial_pass_their_tests(
 ) -> None:
     folder = tmp_path / "mine"
     made = write_template(folder)
-    assert tests_pass(folder)
+    assert passes_its_tests(folder)
 
     for path in made:
         if path.suffix != ".yml":
@@ -122,10 +122,10 @@ def test_a_new_pipeline_and_the_table_of_the_tutorial_pass_their_tests(
     table, test = re.findall(r"^```py\n(.*?)^```$", TUTORIAL.read_text("utf-8"), re.M | re.S)
     (folder / "transformations" / "low.py").write_text(table, "utf-8")
     (folder / "tests" / "test_low.py").write_text(test, "utf-8")
-    assert tests_pass(folder)
+    assert passes_its_tests(folder)
 
 
-def tests_pass(folder: Path) -> bool:
+def passes_its_tests(folder: Path) -> bool:
     plain = ["-q", "--no-header", "-o", "addopts=", "-c", "/dev/null", "--rootdir", str(folder)]
     runs = f"--basetemp={folder.parent / 'runs'}"
     without = ["-p", "no:cacheprovider", "-p", "no:xdist", "-W", "default", runs]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["pipeline"]
 
-pipeline = group("Pipelines written with pyspark.pipelines, run over the tables of a lake.")
+pipeline = group("Run PySpark and SQL of your own over the tables of a lake.")
 
 Folder = Annotated[
     Path | None,
@@ -182,7 +182,7 @@ def describe_flow(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show everything that is known of a flow, or of those that write to a table."""
+    """Show what is known of a flow, or of the flows of a table."""
     from zenlake.errors import LocalError
 
     every = _facts(choose_lake(where, config).where)
@@ -208,7 +208,7 @@ def reset_tables(
     where: Where = LAKE,
     config: ConfigFile = None,
 ) -> None:
-    """Empty tables of the pipeline, and have them computed from all rows again.
+    """Empty tables, and have them computed from all rows again.
 
     A running lake begins at once; else the next run does.
     """

@@ -38,6 +38,7 @@ __all__ = [
     "java_packages",
     "java_process",
     "java_stacks",
+    "make_frame",
     "parsed_plan",
     "pipeline_statements",
     "read_stream",
@@ -217,6 +218,15 @@ def column_of_expression(session: SparkSession, expression: Any) -> Column:
 
     utils = java_packages(session.sparkContext).org.apache.spark.sql.classic.ExpressionUtils
     return ClassicColumn(utils.column(expression))
+
+
+def make_frame(session: SparkSession, rows: Any, schema: Any) -> DataFrame:
+    """Return a frame of rows; the session that is active on this thread stays so.
+
+    `createDataFrame` makes its own session the active one, in which Spark then looks for sources.
+    """
+    with current(session):
+        return session.createDataFrame(rows, schema)
 
 
 @contextmanager

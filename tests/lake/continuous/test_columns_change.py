@@ -104,6 +104,7 @@ def test_views_and_alerts_go_on_when_columns_become_wider_or_more(
         assert states(world) == dict.fromkeys(began, "running")
 
 
+@pytest.mark.nightly(day="lake/continuous/test_columns_change.py")
 def test_rows_that_are_remembered_survive_wider_columns_and_each_result_comes_once(
     tmp_path: Path, spark: SparkSession
 ) -> None:

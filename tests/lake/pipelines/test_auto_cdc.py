@@ -165,6 +165,7 @@ def cut(chance: random.Random, events: list[Event], batches: int) -> list[list[E
     return [events[a:b] for a, b in zip([0, *places], [*places, len(events)], strict=True)]
 
 
+@pytest.mark.nightly(day="lake/pipelines/test_auto_cdc.py")
 def test_a_table_of_type_1_is_what_all_events_say_however_they_came(
     spark: SparkSession, tmp_path: Path
 ) -> None:

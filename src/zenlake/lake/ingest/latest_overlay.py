@@ -23,6 +23,7 @@ from zenlake.lake.model.sample_rows import LATEST
 from zenlake.lake.table.data_files import DataFile
 from zenlake.lake.table.delta import Table
 from zenlake.lake.table.table_version import TableVersion
+from zenlake.spark import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,7 +105,7 @@ def fresh(
                 for row in remembered:
                     row[DOCUMENT_TEXT] = document_text(row["value"], row["encoding"])
             tuples = [(*(row[name] for name in names), False) for row in remembered]
-            rows = rows.unionByName(spark.createDataFrame(tuples, rows.schema))
+            rows = rows.unionByName(jvm.make_frame(spark, tuples, rows.schema))
     wild = f"contains(key, '*') AND {spark_is_wild('key')}"
     anchored = f"concat('^', {spark_pattern_of('key')}, r'{END}')"
     updates = rows.where(wild).selectExpr("*", f"{MOMENT} AS moment", f"{anchored} AS pattern")
@@ -157,7 +158,8 @@ def _newest(
             "moment AS own_moment",
             f"row_number() OVER (PARTITION BY key ORDER BY {order}) AS place",
         ).where("place = 1 AND kind = 'put'")
-    based = spark.createDataFrame(
+    based = jvm.make_frame(
+        spark,
         [(key, hlc, id) for key, (hlc, id) in notes.items()],
         "noted string, base_hlc bigint, stamp_id string",
     ).selectExpr("noted", "base_hlc", f"{MOMENT} AS base_moment")

@@ -15,6 +15,7 @@ import hashlib
 import importlib.util
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -146,6 +147,8 @@ def load(project: Project, spark: SparkSession) -> PipelineDefinitions:
     whatever a file raises.
     """
     definitions = PipelineDefinitions(project.folder)
+    # Definitions of changes import what warns of it, whether or not anybody uses pandas.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     # Files may ask for SparkSession.active() instead.
     with (
         _imports_from(project.folder),

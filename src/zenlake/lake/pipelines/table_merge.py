@@ -30,6 +30,7 @@ from zenlake.lake.spark_source.options import TableOptions
 from zenlake.lake.spark_source.table_writer import TableWriter, WrittenFiles
 from zenlake.lake.spark_source.tasks import FilePart, TableColumns, files_of, packed
 from zenlake.lake.table.data_files import DataFile
+from zenlake.spark import jvm
 from zenlake.spark.options import WRITE
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def rows_of(spark: SparkSession, table: Table, paths: set[str], schema: StructTy
     """Return the rows of files of a table, which tasks read."""
     chosen = [one for one in files_of(table.actions()) if one.path in paths]
     if not chosen:
-        return spark.createDataFrame([], schema)
+        return jvm.make_frame(spark, [], schema)
     tasks = b64encode(pickle.dumps(packed(chosen))).decode()
     reader = spark.read.format(FORMAT).schema(schema)
     return reader.options(place=table.place.uri, tasks=tasks).load()

@@ -15,6 +15,7 @@ import pyarrow as pa
 from zenlake.lake.decode.document_text import BINARY_ENCODINGS, DOCUMENT_TEXT
 from zenlake.lake.query.document_column import ENCODING_NAME
 from zenlake.lake.table.table_version import TableVersion
+from zenlake.spark import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,7 @@ def frame_of(spark: SparkSession, table: TableVersion, paths: list[str]) -> Data
     """These files of a table, with all its columns."""
     schema = _schema_of(table)
     if not paths:
-        return spark.createDataFrame([], schema)
+        return jvm.make_frame(spark, [], schema)
     if table.place.remote:
         from zenlake.lake.query.object_source import objects_of
 

@@ -9,8 +9,10 @@ the path.
 from __future__ import annotations
 
 import re
+import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql.types import StructType
 
 from zenlake.errors import LocalError
@@ -61,13 +63,13 @@ def register_tables(spark: SparkSession, lake: str, database: str = "lake") -> l
             )
         # The class is the session's: another program may have made the table in a catalog.
         if name in wanted:
-            _register(spark, database, name, (place / name).uri)
+            source = _register(spark, database, name, (place / name).uri)
         if name in known:
             if name in wanted and there == source and spark.table(full).schema == wanted[name]:
                 continue
             spark.sql(f"DROP TABLE {full}")
         if name in wanted:
-            name_table(spark, database, name, (place / name).uri, wanted[name])
+            spark.catalog.createTable(full, source=source, schema=wanted[name])
     return sorted(wanted)
 
 
@@ -95,16 +97,33 @@ def forget_name(spark: SparkSession, database: str, name: str) -> None:
         database: A database of the session.
         name: The name of the table there; it may be unknown.
     """
+    source = _sources(spark, database, name).get(name.lower())
+    if source is None:
+        return
     # Spark loads the source of a table before it drops the name.
-    _register(spark, database, name, "")
+    _know(spark, _source(source, ""))
     spark.sql(f"DROP TABLE IF EXISTS `{database}`.`{name}`")
 
 
 def _register(spark: SparkSession, database: str, name: str, path: str) -> str:
     """Register the data source of one table in a session; return the name of the source."""
     source = f"zenlake.{database}.{name}"
-    spark.dataSource.register(_source(source, path))
+    if not _know(spark, _source(source, path)):
+        # The session that this one was made from has a source of this name, of any lake.
+        source = f"{source}.{uuid.uuid4().hex}"
+        spark.dataSource.register(_source(source, path))
     return source
+
+
+def _know(spark: SparkSession, source: type[LakeTableSource]) -> bool:
+    """Register a data source; False if the session has got one of its name from another session."""
+    try:
+        spark.dataSource.register(source)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+        return False
+    return True
 
 
 def _source(name: str, path: str) -> type[LakeTableSource]:
@@ -112,9 +131,9 @@ def _source(name: str, path: str) -> type[LakeTableSource]:
     return type("NamedTableSource", (LakeTableSource,), {"format_name": name, "path": path})
 
 
-def _sources(spark: SparkSession, database: str) -> dict[str, str]:
-    """Return the name of the data source of each table in a database."""
-    rows: Any = spark.sql(f"SHOW TABLE EXTENDED IN `{database}` LIKE '*'").collect()
+def _sources(spark: SparkSession, database: str, name: str = "*") -> dict[str, str]:
+    """Return the names of the data sources of tables in a database."""
+    rows: Any = spark.sql(f"SHOW TABLE EXTENDED IN `{database}` LIKE '{name}'").collect()
     found = {}
     for row in rows:
         provider = re.search(r"^Provider: (.*)$", row["information"], re.MULTILINE)
