@@ -19,6 +19,7 @@ ROOMS = ("lake", "recorded")
 DAY_OF = "the day of receipt is a column of its own, beside the time"
 SAME = "the types are those of the rows already, or differ in names inside and in offsets alone"
 BITS = "a time and the number of its microseconds are the same 64 bits"
+LOGGED = "the text of a folder, as the log writes it"
 ZONE = "the same microseconds since 1970, with another zone or none to show them in"
 WORDS = "places in a dictionary become the words that they stand for"
 JSON_TEXT = "JSON is text already; the cast names its type where nothing is refused"
@@ -127,7 +128,7 @@ CASTS: dict[str, dict[str, str]] = {
     },
     "lake/table/data_files.py": {"rows[field.name].cast(field.type)": CHECKED},
     "lake/table/delta.py": {
-        "values.cast(pa.timestamp('us')).cast(pa.string())": "as the log writes the value of a folder",
+        "values.cast(pa.timestamp('us')).cast(pa.string())": LOGGED,
         "values.cast(pa.timestamp('us'))": ZONE,
         "times.cast(pa.int64())": BITS,
         "pc.if_else(is_cut, pc.add(micros, 999), micros).cast(times.type)": BITS,
