@@ -9,10 +9,8 @@ the path.
 from __future__ import annotations
 
 import re
-import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.errors import AnalysisException
 from pyspark.sql.types import StructType
 
 from zenlake.errors import LocalError
@@ -21,6 +19,8 @@ from zenlake.lake.spark_source.tasks import spark_columns
 from zenlake.lake.table.delta import LOG, Table
 from zenlake.lake.table.features import UnreadableTable
 from zenlake.lake.table.location import LakeLocation
+from zenlake.spark import jvm
+from zenlake.spark.session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,22 +108,18 @@ def forget_name(spark: SparkSession, database: str, name: str) -> None:
 def _register(spark: SparkSession, database: str, name: str, path: str) -> str:
     """Register the data source of one table in a session; return the name of the source."""
     source = f"zenlake.{database}.{name}"
-    if not _know(spark, _source(source, path)):
-        # The session that this one was made from has a source of this name, of any lake.
-        source = f"{source}.{uuid.uuid4().hex}"
-        spark.dataSource.register(_source(source, path))
+    _know(spark, _source(source, path))
     return source
 
 
-def _know(spark: SparkSession, source: type[LakeTableSource]) -> bool:
-    """Register a data source; False if the session has got one of its name from another session."""
-    try:
+def _know(spark: SparkSession, source: type[LakeTableSource]) -> None:
+    """Register a data source in a session, in the place of one that has its name there."""
+    if is_connect(spark):
         spark.dataSource.register(source)
-    except AnalysisException as error:
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
-        return False
-    return True
+        return
+    # Spark looks for one of the name in the session that is active on the thread.
+    with jvm.active(spark):
+        spark.dataSource.register(source)
 
 
 def _source(name: str, path: str) -> type[LakeTableSource]:

@@ -234,7 +234,13 @@ class TableWriter:
         self._demand_there(files)
         query = next((one.query for one in written if one.query), "")
         for left in reversed(range(MOST_TRIES)):
-            table = self._opened()
+            try:
+                table = self._opened()
+            except CommitConflict as error:  # such as where another writer makes it, too
+                if not left:
+                    raise
+                log.info("%s; looking again", error)
+                continue
             moved = self._moves(table, batch, query)
             if moved is None:
                 self._remove(files)
