@@ -25,7 +25,7 @@ log = logging.getLogger("zenlake.engine")
 WAITING: Final = 64
 """Narrowed writes that wait for the stores of a node."""
 WAITING_OF_SENDER: Final = 16
-"""Those of one neighbour among them."""
+"""Writes of one neighbour that may wait."""
 WAITING_BYTES: Final = 64 << 20
 """Bytes of their values."""
 LINES: Final = 20
@@ -52,7 +52,7 @@ class NarrowedWrites:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that came is applied."""
+        """Return True if every write that came is applied."""
         return not self._working
 
     def add_store(self, store: Store) -> None:

@@ -126,7 +126,7 @@ class ContinuousQueries:
         """The views and alerts that were made."""
         self._running: dict[str, RunningQuery] = {}
         self.rights = OwnerRights()
-        """What the owners may see and do."""
+        """The rights of the owners of views and alerts."""
         self._began = time.monotonic()
         #: Those that Spark plans, or that wait for their turn.
         self._planning: dict[str, tuple[ContinuousQuery, Future[PlannedQuery]]] = {}

@@ -49,7 +49,7 @@ class RouterLink:
         self._session = session
         self._links: set[Any] = set(session.info.links())
         self.was_broken = False
-        """Whether a link broke since somebody set this to False."""
+        """True after a link broke, until the caller sets it to False."""
 
     def look(self) -> bool:
         """Note links that broke; return True if puts go anywhere."""

@@ -1,4 +1,4 @@
-"""What one step of a pipeline did."""
+"""The report of one step of a pipeline."""
 
 from __future__ import annotations
 

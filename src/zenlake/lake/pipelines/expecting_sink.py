@@ -11,17 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSource, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from zenlake.lake.pipelines.expected_rows import RowChecks, as_text, from_text
 from zenlake.lake.pipelines.refused_rows import append_refused, replace_refused
 from zenlake.lake.spark_source.options import TableOptions
+from zenlake.lake.spark_source.source import LakeTableStreamWriter, LakeTableWriter
 from zenlake.lake.spark_source.table_writer import TableWriter, WrittenFiles
 from zenlake.lake.table.data_files import DataFile
 from zenlake.lake.table.location import LakeLocation
@@ -74,13 +70,13 @@ class ExpectingSink(DataSource):
         """What `format(…)` is given."""
         return FORMAT
 
-    def writer(self, schema: StructType, overwrite: bool) -> ExpectingWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> LakeTableWriter:
         """For `df.write`."""
-        return ExpectingWriter(CheckedTable(self.options, schema, overwrite, WRITE))
+        return LakeTableWriter(CheckedTable(self.options, schema, overwrite, WRITE))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> ExpectingStreamWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LakeTableStreamWriter:
         """For `df.writeStream`."""
-        return ExpectingStreamWriter(CheckedTable(self.options, schema, overwrite, WRITE_STREAM))
+        return LakeTableStreamWriter(CheckedTable(self.options, schema, overwrite, WRITE_STREAM))
 
 
 @final
@@ -146,45 +142,3 @@ class CheckedTable:
 
         for file in refused:
             (self.lake / QUARANTINED).remove(file.path)
-
-
-@final
-class ExpectingWriter(DataSourceArrowWriter):
-    """Writes a materialized view."""
-
-    def __init__(self, table: CheckedTable) -> None:
-        """`table`: which has been looked at."""
-        self.table = table
-
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """Write the rows of a task."""
-        return self.table.write(iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Commit what all tasks wrote."""
-        self.table.commit(messages, None)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what tasks wrote."""
-        self.table.abort(messages)
-
-
-@final
-class ExpectingStreamWriter(DataSourceStreamArrowWriter):
-    """Writes a streaming table, a version for each micro-batch."""
-
-    def __init__(self, table: CheckedTable) -> None:
-        """`table`: which has been looked at."""
-        self.table = table
-
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """Write the rows of a task."""
-        return self.table.write(iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Commit what all tasks of a micro-batch wrote, unless the table has it."""
-        self.table.commit(messages, batchId)
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Remove what tasks wrote."""
-        self.table.abort(messages)

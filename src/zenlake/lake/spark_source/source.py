@@ -7,7 +7,7 @@ files and nothing that is open.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, final
+from typing import Any, Protocol, final
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -120,11 +120,24 @@ class LakeTableReader(DataSourceReader):
         return self.columns.rows(place, parts, self.filter)
 
 
+class BatchWriter(Protocol):
+    """Writes what one DataFrame, or one micro-batch after another, adds to a table."""
+
+    def write(self, batches: Iterator[Any], /) -> WriterCommitMessage:
+        """Write the rows of a task."""
+
+    def commit(self, messages: Sequence[Any], batch: int | None, /) -> None:
+        """Commit what all tasks wrote; `batch`: the number of a stream's batch."""
+
+    def abort(self, messages: Sequence[Any], /) -> None:
+        """Remove what tasks wrote."""
+
+
 @final
 class LakeTableWriter(DataSourceArrowWriter):
     """Writes a DataFrame: tasks write files, the driver commits them in one version."""
 
-    def __init__(self, table: TableWriter) -> None:
+    def __init__(self, table: BatchWriter) -> None:
         """`table`: which has been looked at."""
         self.table = table
 
@@ -145,7 +158,7 @@ class LakeTableWriter(DataSourceArrowWriter):
 class LakeTableStreamWriter(DataSourceStreamArrowWriter):
     """Writes a stream: each micro-batch is one version of the table."""
 
-    def __init__(self, table: TableWriter) -> None:
+    def __init__(self, table: BatchWriter) -> None:
         """`table`: which has been looked at."""
         self.table = table
 
